@@ -1,0 +1,46 @@
+// Finders: each looks at the whole job for one mechanism and returns findings; Diagnose() runs all of them and ranks.
+// A new finder is one file (plus its test) with a static Register object; no other file changes.
+#ifndef RINGSCOPE_ANALYZER_REASONING_FINDER_H_
+#define RINGSCOPE_ANALYZER_REASONING_FINDER_H_
+
+#include <string>
+#include <vector>
+
+#include "analyzer/model/model.h"
+#include "proto/diagnosis.pb.h"
+
+namespace ringscope::reasoning {
+
+// Where in a causal chain a finding stands, earliest first: a finding of an earlier class can explain those of later ones.
+// Order of checks: failure-knowledge Part 2.4 (signatures, liveness, reported errors, graph, pivot, then slowness).
+enum class Class {
+  kMismatch = 0,   // different arguments, order, unmatched messages
+  kLiveness = 1,   // process gone or frozen
+  kError = 2,      // an edge or component reported an error
+  kStall = 3,      // sink of the wait-for graph
+  kUndetermined = 4,
+  kSlow = 5,
+  kPlan = 6,       // fallback path and the like: true, but not why something stands still
+  kPast = 7,       // over
+};
+
+struct Candidate {
+  Finding finding;
+  Class order = Class::kStall;
+  // Operation at which it bites, to tell which of two comes first; empty/0 when it is not about one.
+  int communicator = -1;      // index in Job::communicators
+  uint64_t position = 0;
+  bool stops_job = false;     // explains why operations do not finish
+};
+
+using FindFn = std::vector<Candidate> (*)(const model::Job&);
+struct Register {
+  Register(const char* name, FindFn find);
+};
+
+// Runs every registered finder and ranks. Never empty-handed about its blind spots: not_seen is filled.
+Diagnosis Diagnose(const model::Job& job);
+
+}  // namespace ringscope::reasoning
+
+#endif  // RINGSCOPE_ANALYZER_REASONING_FINDER_H_

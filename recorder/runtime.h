@@ -1,0 +1,42 @@
+// The recorder as the callback code sees it: where the tables are, how they come into being, how our thread is woken.
+#ifndef RINGSCOPE_RECORDER_RUNTIME_H_
+#define RINGSCOPE_RECORDER_RUNTIME_H_
+
+#include <stdint.h>
+
+#include "recorder/flight/format.h"
+
+namespace ringscope::recorder {
+
+// The tables of this process. Fixed for the life of the process once published; never unmapped (late callbacks).
+struct Image {
+  flight::FileHeader* header;
+  flight::Word* counters;
+  flight::SiblingRow* siblings;
+  flight::ThreadRow* threads;
+  flight::CommRow* comms;
+  flight::OpRow* ops;
+  flight::EdgeRow* edges;
+  uint32_t nonce;  // header->process_nonce
+};
+
+// nullptr until Start() has succeeded, when recording is off, and in a forked child. Acquire-load: hot path.
+Image* Current();
+
+// Makes the flight file and our thread; called from a profiler's init (never a hot path). Idempotent; safe from several
+// threads at once: one does the work, the others wait for it. Returns false when RINGSCOPE=0 or nothing could be mapped;
+// the caller then asks NCCL for no events. Never fails louder than one line on stderr. errno is preserved.
+bool Start();
+
+// Asks our thread for a snapshot. Sets a bit and wakes it: no lock, no allocation, one futex system call at most.
+// Callable from any thread; does nothing without a recorder.
+void AskSnapshot(flight::Reason reason);
+
+inline void Count(Image* image, flight::Counter which) {
+  auto& word = image->counters[static_cast<uint32_t>(which)];
+  word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace ringscope::recorder
+
+#endif  // RINGSCOPE_RECORDER_RUNTIME_H_
