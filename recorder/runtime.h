@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <atomic>
+
 #include "recorder/flight/format.h"
 
 namespace ringscope::recorder {
@@ -20,8 +22,9 @@ struct Image {
   uint32_t nonce;  // header->process_nonce
 };
 
-// nullptr until Start() has succeeded, when recording is off, and in a forked child. Acquire-load: hot path.
-Image* Current();
+// nullptr until Start() has succeeded, when recording is off, and in a forked child. Defined and set in runtime.cc.
+extern std::atomic<Image*> g_image;
+inline Image* Current() { return g_image.load(std::memory_order_acquire); }
 
 // Makes the flight file and our thread; called from a profiler's init (never a hot path). Idempotent; safe from several
 // threads at once: one does the work, the others wait for it. Returns false when RINGSCOPE=0 or nothing could be mapped;

@@ -223,7 +223,9 @@ struct CommRow {
   Word signature;     // rolling hash over (function, count, datatype, root)
   char name[48];      // commName, cut, NUL-terminated
   Word checkpoints[8];// room: hash at the last two multiples of 64, 512, 4,096 and 32,768
-  Word reserved[2];
+  Word done_entered;  // `entered` of the newest-entered operation that is finished: operations entered before it, in another
+                      // group, are over even if a KernelCh stop of theirs never came (NCCL <= 2.30 loses some)
+  Word done_group;    // `group` of that operation
 };
 static_assert(sizeof(CommRow) == 256);
 
@@ -295,7 +297,8 @@ struct EdgeRow {
   Word steps;       // of the current operation: posted (16) | transmitted (16) << 16 | done (16) << 32 | stopped << 48.
                     // posted = steps started; transmitted = handed to (send) or arrived from (recv) the network;
                     // done = stopped. A pseudo-edge counts messages here: all 48 low bits
-  Word slots;       // StepState of step s at bits 8 * (s % 8)
+  Word slots;       // StepState of step s in the low nibble of byte s % 8. High nibbles of bytes 0, 1, 2: how many slots are in
+                    // the three wait states of this direction (so that `wait` needs no walk over the slots)
   Word changed;     // ticks: last callback of this edge
   Word ops;         // proxy operations started (32) | stopped (32) << 32
   Word wait[3];     // accumulated step-ticks: SendGPUWait, SendPeerWait, SendWait; or RecvWait, RecvFlushWait, RecvGPUWait

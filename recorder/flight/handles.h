@@ -18,11 +18,12 @@ enum class HandleKind : uint32_t {
   kContext = 1,   // communicator row (16) | generation (16) << 16
   kGroup = 2,     // thread row (16) | group ordinal (24) << 16; GroupApi
   kOp = 3,        // operation row (16) | generation (22) << 16 | 1 << 38 when it came from a launch event
+                  // | 1 << 39 for point-to-point
   kKernel = 4,    // operation row (16) | generation (22) << 16 | channel (8) << 38
   kProxyOp = 5,   // edge row (12) | edge generation (6) << 12 | low 8 bits of the operation row << 18
                   // | operation ordinal on the edge (6) << 26 | nSteps (14, cut at 16383) << 32
   kStep = 6,      // edge row (12) | edge generation (6) << 12 | step (14) << 18 | operation ordinal (6) << 32
-  kLaunch = 7,    // thread row (16); KernelLaunch
+  kLaunch = 7,    // thread row (16) | Call that the thread was in before (4) << 16; KernelLaunch
   kPlan = 8,      // Group (a kernel plan) and other events that we only acknowledge
 };
 
@@ -48,6 +49,8 @@ constexpr uint32_t ProxyOpSteps(uint64_t h) { return h >> 32 & 0x3fff; }
 constexpr uint32_t StepOf(uint64_t h) { return h >> 18 & 0x3fff; }
 constexpr uint32_t StepOrdinal(uint64_t h) { return h >> 32 & 0x3f; }
 // Op and Kernel payload.
+inline constexpr uint64_t kOpLaunched = uint64_t{1} << 38;
+inline constexpr uint64_t kOpIsP2p = uint64_t{1} << 39;
 constexpr uint32_t OpRowOf(uint64_t h) { return h & 0xffff; }
 constexpr uint32_t OpGeneration(uint64_t h) { return h >> 16 & ((1u << kOpGenerationBits) - 1); }
 
