@@ -17,10 +17,11 @@ inline uint64_t Load(const Word& w) { return w.load(std::memory_order_relaxed); 
 constexpr uint32_t Generation(uint64_t lane_word) { return static_cast<uint32_t>(lane_word); }
 constexpr uint32_t kNoRank = 0xffffffff;
 
-// The five words that decide whether an operation is over, and the two flags of its row.
+// The words that decide whether an operation is over.
 struct OpState {
   uint64_t stamp;      // OpRow::stamp
   uint64_t flags;      // enum OpFlags
+  uint64_t returned;   // OpRow::returned
   uint64_t launch;     // OpRow::launch
   uint64_t enqueued;   // OpRow::enqueued
   uint64_t sequence;   // OpRow::sequence
@@ -35,7 +36,8 @@ struct OpState {
 // The rules and where they come from (docs/nccl.md):
 //  * Not launched yet: open. Exception: a communicator of one rank is served by a copy and is never launched.
 //  * Send or receive to the own rank, copy-engine operations: over once enqueued, they never get children.
-//  * Captured in a graph: over once enqueued unless a replay of it runs; nobody knows when the graph will be launched.
+//  * Captured in a graph: over once the call returned unless a replay of it runs; nobody knows when the graph will be
+//    launched, and NCCL may deliver the launch at capture, at each replay, or never.
 //  * Completion visible: over when every KernelCh that started has stopped, and, where the number of channels is known, so
 //    many have stopped. The number is an upper bound in tables v1-v3 and missing for point-to-point in v4; there the writer
 //    stores 0 channels, and started == stopped > 0 must do.
@@ -45,7 +47,7 @@ inline bool OpOpen(const OpState& op, bool completion_visible, uint32_t own_rank
   if (op.stamp == 0) return false;
   const uint32_t generation = Generation(op.stamp);
   const bool launched = Generation(op.launch) == generation && op.launch != 0;
-  if (!launched) return n_ranks != 1;
+  if (!launched) return n_ranks != 1 && !((op.flags & kOpGraph) && op.returned != 0);
   const bool enqueued = op.enqueued != 0;
   uint32_t started = 0, stopped = 0;
   if (Generation(op.kernel) == generation) {
@@ -73,13 +75,36 @@ inline bool OpOpen(const OpState& op, bool completion_visible, uint32_t own_rank
 }
 
 inline bool OpOpen(const OpRow& row, bool completion_visible, uint32_t own_rank, uint32_t n_ranks = 0) {
-  const OpState op = {Load(row.stamp),    Load(row.stream) >> 48, Load(row.launch), Load(row.enqueued),
-                      Load(row.sequence), Load(row.kernel),       Load(row.proxy_ops)};
+  const OpState op = {Load(row.stamp),    Load(row.stream) >> 48, Load(row.returned), Load(row.launch),
+                      Load(row.enqueued), Load(row.sequence),     Load(row.kernel),   Load(row.proxy_ops)};
   return OpOpen(op, completion_visible, own_rank, n_ranks);
 }
 
 // A tail row collects several point-to-point tasks of one group; its KernelCh counters sum over them, so `channels` of its
 // launch lane must be 0 ("unknown").
+
+inline bool OpLaunched(const OpRow& row) {
+  const uint64_t launch = Load(row.launch);
+  return launch != 0 && Generation(launch) == Generation(Load(row.stamp));
+}
+
+// Some operations never get a launch event: Broadcast since NCCL 2.29, symmetric-memory kernels, copy engines (docs/nccl.md).
+// NCCL launches the operations of a communicator in the order of the calls (those of one group in any order), so an
+// operation whose call returned and behind which one of a later group was launched has been passed by: it is not open,
+// merely unseen. `ring` is the communicator's first row, `mask` its rows - 1, `ordinal` the operation's own place (the
+// `head` that it got, counted from 0), `head` the communicator's. Looks at 16 rows at most: call it for a row that OpOpen
+// calls open, not for every row.
+inline bool OpPassedBy(const OpRow* ring, uint32_t mask, uint64_t ordinal, uint64_t head) {
+  const OpRow& row = ring[ordinal & mask];
+  if (Load(row.returned) == 0 || OpLaunched(row)) return false;
+  const uint64_t group = Load(row.group) & 0xffffffffffff;  // ordinal and thread
+  for (uint64_t next = ordinal + 1, seen = 0; next < head && seen < 16 && next - ordinal <= mask; ++next, ++seen) {
+    const OpRow& later = ring[next & mask];
+    const uint64_t later_group = Load(later.group) & 0xffffffffffff;
+    if ((group == 0 || later_group != group) && OpLaunched(later)) return true;
+  }
+  return false;
+}
 
 // ------------------------------------------------------------------------------------------------------ copying a row
 // Copies a row with the stamp protocol of format.h: false when there is no row, or when it changed identity meanwhile (its
