@@ -1,0 +1,183 @@
+#include "recorder/hot_comm.h"
+
+#include <sched.h>
+
+namespace ringscope::recorder {
+namespace {
+
+using flight::CommRow;
+using flight::OpRow;
+
+constexpr uint32_t kBlock = 16;  // operation rows per allocation unit
+constexpr uint32_t kBlocks = flight::kOpRows / kBlock;
+
+// Guards the pool and the choice of a row: init may run on several threads at once. Only init takes it, never a callback
+// of an operation, so nothing waits that NCCL's progress depends on; a holder does a few thousand stores and leaves.
+// Holds the owner's pid: a child forked while another thread of the parent held it takes it over.
+std::atomic<int32_t> g_busy{0};
+struct PoolGuard {
+  explicit PoolGuard(const Image* image) {
+    const int32_t mine = image->header->pid;
+    for (int32_t seen = 0; !g_busy.compare_exchange_weak(seen, mine, std::memory_order_acquire);) {
+      if (seen == mine) {
+        sched_yield();
+        seen = 0;
+      }
+    }
+  }
+  ~PoolGuard() { g_busy.store(0, std::memory_order_release); }
+};
+
+// Which blocks belong to a ring. Rebuilt from the communicator table, so that no second truth exists.
+void MarkUsed(const Image* image, uint8_t* used) {
+  for (uint32_t i = 0; i < kBlocks; ++i) used[i] = 0;
+  for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+    if (Load(image->comms[c].stamp) == 0) continue;
+    const uint64_t ring = Load(image->comms[c].ring);
+    const uint32_t first = static_cast<uint32_t>(ring) / kBlock;
+    const uint32_t count = (static_cast<uint32_t>(ring >> 32) + 1) / kBlock;
+    for (uint32_t b = first; b < first + count && b < kBlocks; ++b) used[b] = 1;
+  }
+}
+
+// First run of `rows` free rows at a multiple of `rows`; kOpRows when there is none.
+uint32_t FindRun(const uint8_t* used, uint32_t rows) {
+  const uint32_t blocks = rows / kBlock;
+  for (uint32_t b = 0; b + blocks <= kBlocks; b += blocks) {
+    bool free = true;
+    for (uint32_t i = b; i < b + blocks && free; ++i) free = used[i] == 0;
+    if (free) return b * kBlock;
+  }
+  return flight::kOpRows;
+}
+
+CommRow* OldestTombstone(const Image* image) {
+  CommRow* oldest = nullptr;
+  for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+    CommRow* row = &image->comms[c];
+    if (Load(row->stamp) == 0 || Load(row->finalized) == 0) continue;
+    if (oldest == nullptr || Load(row->finalized) < Load(oldest->finalized)) oldest = row;
+  }
+  return oldest;
+}
+
+// Frees a tombstone: its operation rows and edges are void from here on. The row keeps its last generation in done_group,
+// which nothing reads while the row is free, so that handles of the old communicator stay recognisable.
+void Bury(Image* image, CommRow* row) {
+  const uint64_t index = static_cast<uint64_t>(row - image->comms);
+  const uint64_t generation = Load(row->stamp) & 0xffff;
+  row->stamp.store(0, std::memory_order_release);
+  for (uint32_t e = 0; e < flight::kEdgeRows; ++e) {
+    const uint64_t stamp = Load(image->edges[e].stamp);
+    if (stamp != 0 && (stamp >> 32 & 0xffff) == index) {
+      // The generation stays in the row's `queued` handle (hot_edge.h reads it from there on reuse).
+      image->edges[e].stamp.store(0, std::memory_order_release);
+    }
+  }
+  const uint64_t ring = Load(row->ring);
+  for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
+    image->ops[static_cast<uint32_t>(ring) + i].stamp.store(0, std::memory_order_release);
+  }
+  Store(row->done_group, generation);
+}
+
+uint32_t RingRows(const uint8_t* used) {
+  uint32_t free = 0;
+  for (uint32_t b = 0; b < kBlocks; ++b) free += used[b] == 0;
+  if (free * 2 > kBlocks) return 256;
+  return free * 8 > kBlocks ? 64 : 16;
+}
+
+// A row and a ring, burying tombstones, oldest first, where the tables are full. nullptr when all rows live.
+CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
+  uint8_t used[kBlocks];
+  for (;;) {
+    MarkUsed(image, used);
+    CommRow* row = nullptr;
+    for (uint32_t c = 0; c < flight::kCommRows && row == nullptr; ++c) {
+      if (Load(image->comms[c].stamp) == 0) row = &image->comms[c];
+    }
+    *rows = RingRows(used);
+    *first = FindRun(used, *rows);
+    while (*first == flight::kOpRows && *rows > kBlock) {
+      *rows = *rows == 256 ? 64 : 16;
+      *first = FindRun(used, *rows);
+    }
+    if (row != nullptr && *first != flight::kOpRows) return row;
+    CommRow* oldest = OldestTombstone(image);
+    if (oldest == nullptr) return nullptr;
+    Bury(image, oldest);
+  }
+}
+
+bool HasOpenOps(const Image* image, const CommRow* row) {
+  const uint64_t ring = Load(row->ring);
+  const uint64_t ranks = Load(row->ranks);
+  const bool visible = Load(row->flags) & flight::kCommCompletionVisible;
+  for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
+    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
+    if (flight::OpOpen(op, visible, static_cast<uint32_t>(ranks), static_cast<uint32_t>(ranks >> 32)) &&
+        Load(op.entered) > Load(row->done_entered)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::atomic<uint32_t> g_ordinal{0};
+
+}  // namespace
+
+uint64_t OpenCommunicator(Image* image, const CommIdentity& identity) {
+  PoolGuard guard(image);
+  uint32_t first = 0, rows = 0;
+  CommRow* row = Allocate(image, &first, &rows);
+  const uint32_t ordinal = g_ordinal.fetch_add(1, std::memory_order_relaxed);
+  if (row == nullptr) {
+    Count(image, flight::Counter::kCommNoRow);
+    return flight::MakeHandle(image->nonce, flight::HandleKind::kContext, kNoComm);
+  }
+  uint64_t generation = (Load(row->done_group) + 1) & 0xffff;
+  if (generation == 0) generation = 1;
+  for (flight::Word* w = &row->comm_id; w != reinterpret_cast<flight::Word*>(row + 1); ++w) Store(*w, 0);
+  Store(row->comm_id, identity.comm_id);
+  Store(row->ranks, static_cast<uint32_t>(identity.rank) | static_cast<uint64_t>(static_cast<uint32_t>(identity.n_ranks)) << 32);
+  const uint32_t nodes = identity.n_nodes > 0 ? static_cast<uint32_t>(identity.n_nodes) : 0;
+  Store(row->nodes, nodes | static_cast<uint64_t>(ordinal) << 32);
+  Store(row->flags, (identity.api_events ? flight::kCommApiEvents : 0u) |
+                        (identity.completion ? flight::kCommCompletionVisible : 0u));
+  Store(row->ring, first | static_cast<uint64_t>(rows - 1) << 32);
+  for (uint32_t i = 0; identity.name != nullptr && identity.name[i] != 0 && i + 1 < sizeof(row->name); ++i) {
+    row->name[i] = identity.name[i];
+  }
+  Store(row->created, Ticks());
+  row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 | uint64_t{1} << 63, std::memory_order_release);
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kContext,
+                            static_cast<uint64_t>(row - image->comms) | generation << 16);
+}
+
+void CloseCommunicator(Image* image, uint64_t context) {
+  CommRow* row = CommOf(image, context);
+  if (row == nullptr) {
+    Count(image, context == 0 ? flight::Counter::kNullContext : flight::Counter::kStaleHandle);
+    return;
+  }
+  if (Load(row->finalized) != 0) {
+    Count(image, flight::Counter::kLateCallback);
+    return;
+  }
+  const bool open = HasOpenOps(image, row);
+  Store(row->finalized, Ticks());
+  if (open) Count(image, flight::Counter::kCommFinalizedOpen);
+  bool last = true;
+  for (uint32_t c = 0; c < flight::kCommRows && last; ++c) {
+    last = Load(image->comms[c].stamp) == 0 || Load(image->comms[c].finalized) != 0;
+  }
+  if (open) AskSnapshot(flight::Reason::kAbort);
+  if (last) {
+    image->header->state.fetch_or(flight::kStateUnloaded, std::memory_order_relaxed);
+    AskSnapshot(flight::Reason::kFinalize);
+  }
+}
+
+}  // namespace ringscope::recorder

@@ -1,0 +1,185 @@
+#include "recorder/hot_edge.h"
+
+namespace ringscope::recorder {
+namespace {
+
+using flight::EdgeRow;
+
+constexpr uint32_t kWays = 8;
+constexpr uint32_t kMessageWays = 4;  // of a set's rows, how many message counts may take: connections keep the others
+constexpr uint32_t kSets = flight::kEdgeRows / kWays;
+
+struct Key {
+  uint32_t comm;     // row, kNoComm when foreign
+  uint64_t context;  // foreign context, 0 when own
+  uint32_t rank, peer, channel, flags;
+};
+
+uint64_t Hash(const Key& key) {
+  uint64_t h = key.comm * 0x9e3779b97f4a7c15u ^ key.context;
+  h = (h ^ (static_cast<uint64_t>(key.peer) << 32 | key.rank)) * 0xff51afd7ed558ccdu;
+  h = (h ^ (static_cast<uint64_t>(key.channel) << 8 | key.flags)) * 0xc4ceb9fe1a85ec53u;
+  return h ^ h >> 29;
+}
+
+bool Matches(const EdgeRow& row, const Key& key) {
+  const uint64_t stamp = Load(row.stamp);
+  return stamp != 0 && (stamp >> 16 & 0xff) == key.channel && (stamp >> 24 & 0xff) == key.flags &&
+         (stamp >> 32 & 0xffff) == key.comm && Load(row.peer) == (key.peer | static_cast<uint64_t>(key.rank) << 32) &&
+         Load(row.context) == key.context;
+}
+
+bool Idle(const EdgeRow& row) {
+  const uint64_t ops = Load(row.ops);
+  return (ops & 0xffffffff) == ops >> 32;
+}
+
+// Fills a row that this thread has claimed. The generation goes on from the row's last use, which `queued` remembers.
+void Fill(EdgeRow* row, const Key& key, uint64_t generation, uint64_t now) {
+  for (flight::Word* w = &row->peer; w != reinterpret_cast<flight::Word*>(row + 1); ++w) Store(*w, 0);
+  Store(row->peer, key.peer | static_cast<uint64_t>(key.rank) << 32);
+  Store(row->context, key.context);
+  Store(row->changed, now);
+  row->stamp.store(generation | static_cast<uint64_t>(key.channel) << 16 | static_cast<uint64_t>(key.flags) << 24 |
+                       static_cast<uint64_t>(key.comm) << 32 | uint64_t{1} << 63,
+                   std::memory_order_release);
+}
+
+// Finds the edge's row, or takes a free one, or evicts the idle one that rested longest. Message counts are never evicted:
+// what they count cannot be had again; so they may take half of a set only. nullptr when all eight are busy (counted). Several progress threads may take rows of
+// one set: the stamp is claimed by compare-exchange, once in the life of an edge.
+EdgeRow* FindOrTake(Image* image, const Key& key, uint64_t now) {
+  EdgeRow* set = &image->edges[Hash(key) % kSets * kWays];
+  for (uint32_t i = 0; i < kWays; ++i) {
+    if (Matches(set[i], key)) return &set[i];
+  }
+  for (;;) {
+    EdgeRow* best = nullptr;
+    for (uint32_t i = key.flags & flight::kEdgePseudo ? kMessageWays : kWays; i-- > 0;) {
+      const uint64_t stamp = Load(set[i].stamp);
+      if (stamp == 0) {
+        best = &set[i];
+        break;
+      }
+      if ((stamp >> 24 & flight::kEdgePseudo) || !Idle(set[i])) continue;
+      if (best == nullptr || Load(set[i].changed) < Load(best->changed)) best = &set[i];
+    }
+    if (best == nullptr) {
+      Count(image, flight::Counter::kEdgeNoRow);
+      return nullptr;
+    }
+    uint64_t old = Load(best->stamp);
+    uint64_t generation = old != 0 ? old & 0x3f : flight::ProxyOpGeneration(Load(best->queued));
+    generation = (generation + 1) & 0x3f;
+    if (!best->stamp.compare_exchange_strong(old, 0, std::memory_order_relaxed)) continue;
+    std::atomic_thread_fence(std::memory_order_release);
+    Fill(best, key, generation, now);
+    return best;
+  }
+}
+
+}  // namespace
+
+EdgeRow* RejectEdge(Image* image, uint64_t handle) {
+  RejectHandle(image, handle);
+  return nullptr;
+}
+
+uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
+  const flight::CommRow* comm = CommOf(image, call.context);
+  // PXN: another process's operation. Neither its context nor its parent may be followed; both are kept as they are.
+  const bool foreign = call.pid != image->header->pid || comm == nullptr;
+  if (foreign) {
+    Count(image, call.context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
+    comm = nullptr;
+  }
+  const bool parent_p2p = flight::HandleNonce(call.parent) != 0 && flight::KindOf(call.parent) == flight::HandleKind::kOp &&
+                          call.parent & flight::kOpIsP2p;
+  const uint64_t now = Ticks();
+  const Key key = {foreign ? kNoComm : IndexOf(image, comm), foreign ? call.context : 0, call.rank, call.peer,
+                   call.channel & 0xff,
+                   (call.send ? flight::kEdgeSend : 0u) | (parent_p2p ? flight::kEdgeP2p : 0u) |
+                       (foreign ? flight::kEdgeForeign : 0u)};
+  EdgeRow* edge = FindOrTake(image, key, now);
+  if (edge == nullptr) return 0;
+
+  uint32_t row_low = flight::OpRowOf(call.parent) & 0xff;
+  if (foreign) {
+    Store(edge->foreign, call.parent);
+  } else {
+    uint32_t generation = 0;
+    flight::OpRow* op = flight::KindOf(call.parent) == flight::HandleKind::kOp ? OpOf(image, call.parent, &generation) : nullptr;
+    if (op != nullptr) {
+      const uint64_t lane = Load(op->proxy_ops);
+      if ((lane & 0xffffffff) == generation) {
+        Store(op->proxy_ops, lane + (uint64_t{1} << 32));
+      } else {
+        op->proxy_ops.store(generation | uint64_t{1} << 32, std::memory_order_release);
+      }
+    }
+  }
+  const uint64_t ops = Load(edge->ops);
+  const uint64_t ordinal = (ops + 1) & 0xffffffff;
+  const uint64_t generation = Load(edge->stamp) & 0x3f;
+  const uint64_t steps = call.n_steps < flight::kMaxSteps ? call.n_steps : flight::kMaxSteps;
+  const uint64_t handle = flight::MakeHandle(
+      image->nonce, flight::HandleKind::kProxyOp,
+      static_cast<uint64_t>(edge - image->edges) | generation << 12 | static_cast<uint64_t>(row_low) << 18 |
+          (ordinal & 0x3f) << 26 | steps << 32);
+  // An operation appended behind another one is no progress of the edge: `changed` stays, or a stall would look young.
+  const bool idle = Idle(*edge);
+  Store(edge->chunk, call.chunk | static_cast<uint64_t>(call.n_steps) << 32);
+  Store(edge->queued, handle);
+  Store(edge->ops, (ops & 0xffffffff00000000) | ordinal);
+  if (idle) BeginOp(image, edge, handle);
+  return handle;
+}
+
+void BeginOp(Image* image, EdgeRow* edge, uint64_t proxy_op) {
+  if (Load(edge->current) == proxy_op) return;
+  Accumulate(edge, Load(edge->slots), Ticks());
+  Store(edge->slots, 0);
+  Store(edge->steps, 0);
+  Store(edge->current, proxy_op);
+  const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
+  if (index >= flight::kCommRows) return;
+  flight::CommRow* comm = &image->comms[index];
+  const uint64_t flags = Load(comm->flags);
+  if (flags & flight::kCommHasSteps) return;
+  // All ranks on one node, yet data goes through a network proxy: our thread says it once.
+  const bool one_node = static_cast<uint32_t>(Load(comm->nodes)) == 1;
+  Store(comm->flags, flags | flight::kCommHasSteps | (one_node ? flight::kCommFallbackNoted : 0u));
+}
+
+void ProxyOpStop(Image* image, uint64_t handle) {
+  EdgeRow* edge = EdgeOf(image, handle);
+  if (edge == nullptr) return;
+  const uint64_t now = Ticks();
+  Store(edge->ops, Load(edge->ops) + (uint64_t{1} << 32));
+  if (Load(edge->current) == handle) {
+    Accumulate(edge, Load(edge->slots), now);
+    Store(edge->steps, Load(edge->steps) | uint64_t{1} << 48);
+  }
+  const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
+  if (index >= flight::kCommRows) return;
+  flight::CommRow* comm = &image->comms[index];
+  Store(comm->last_progress, now);
+  const uint64_t ring = Load(comm->ring);
+  const uint32_t mask = static_cast<uint32_t>(ring >> 32);
+  flight::OpRow* op = &image->ops[(static_cast<uint32_t>(ring) + (flight::ProxyOpRowLow(handle) & mask)) % flight::kOpRows];
+  const uint64_t lane = Load(op->proxy_ops);
+  if ((lane >> 32 & 0xffff) > lane >> 48) Store(op->proxy_ops, lane + (uint64_t{1} << 48));
+}
+
+void CountMessage(Image* image, flight::CommRow* comm, uint32_t peer, bool send, uint64_t bytes) {
+  const uint64_t now = Ticks();
+  const Key key = {IndexOf(image, comm), 0, static_cast<uint32_t>(Load(comm->ranks)), peer, 255,
+                   (send ? flight::kEdgeSend : 0u) | flight::kEdgeP2p | flight::kEdgePseudo};
+  EdgeRow* edge = FindOrTake(image, key, now);
+  if (edge == nullptr) return;
+  Store(edge->steps, Load(edge->steps) + 1);
+  Store(edge->bytes, Load(edge->bytes) + bytes);
+  Store(edge->changed, now);
+}
+
+}  // namespace ringscope::recorder

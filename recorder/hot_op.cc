@@ -1,0 +1,198 @@
+#include "recorder/hot_op.h"
+
+#include "recorder/hot_edge.h"
+
+namespace ringscope::recorder {
+namespace {
+
+using flight::OpRow;
+
+constexpr uint32_t kGroupRows = 8;  // point-to-point tasks of one group with a row of their own
+
+// An operation that was entered before one that is finished, in another group, is over: the kernels of one communicator run
+// in order.
+bool Overtaken(const flight::CommRow* comm, const OpRow* row) {
+  return Load(row->entered) < Load(comm->done_entered) &&
+         (Load(row->group) & 0xffffffffffff) != Load(comm->done_group);
+}
+
+bool Reusable(const flight::CommRow* comm, const OpRow* row) {
+  const uint64_t ranks = Load(comm->ranks);
+  const bool visible = Load(comm->flags) & flight::kCommCompletionVisible;
+  return !flight::OpOpen(*row, visible, static_cast<uint32_t>(ranks), static_cast<uint32_t>(ranks >> 32)) ||
+         Overtaken(comm, row);
+}
+
+uint64_t GroupWord(const Image* image, const flight::ThreadRow* thread) {
+  if (thread == nullptr) return uint64_t{0xffff} << 32;
+  return (Load(thread->group) & 0xffffffff) | static_cast<uint64_t>(IndexOf(image, thread)) << 32;
+}
+
+uint64_t SizeOf(flight::DataType type) {
+  switch (type) {
+    case flight::DataType::kInt32: case flight::DataType::kUint32: case flight::DataType::kFloat32: return 4;
+    case flight::DataType::kInt64: case flight::DataType::kUint64: case flight::DataType::kFloat64: return 8;
+    case flight::DataType::kFloat16: case flight::DataType::kBfloat16: return 2;
+    default: return 1;
+  }
+}
+
+// Later point-to-point tasks of a large group: one row for all of them.
+uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call) {
+  Count(image, flight::Counter::kGroupedTail);
+  Store(comm->p2ps, Load(comm->p2ps) + 1);
+  const uint64_t handle = Load(thread->group_tail);
+  uint32_t generation = 0;
+  OpRow* row = OpOf(image, handle, &generation);
+  if (row == nullptr) return 0;
+  Store(row->count, Load(row->count) + call.count * SizeOf(call.type));
+  Store(row->group, Load(row->group) + (uint64_t{1} << 48));
+  Store(row->returned, 0);
+  return handle;
+}
+
+}  // namespace
+
+OpRow* RejectHandle(Image* image, uint64_t handle) {
+  if (handle == 0) {
+    Count(image, flight::Counter::kNullHandle);
+  } else if (flight::HandleNonce(handle) != 0 && flight::HandleNonce(handle) != image->nonce) {
+    Count(image, flight::Counter::kForeignHandle);
+  } else {
+    Count(image, flight::Counter::kGarbageHandle);
+  }
+  return nullptr;
+}
+
+uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call, uint64_t now) {
+  const bool p2p = call.flags & flight::kOpP2p;
+  flight::Word& counter = p2p ? comm->p2ps : comm->collectives;
+  const uint64_t position = Load(counter) + 1;
+  Store(counter, position);
+  const uint64_t ring = Load(comm->ring);
+  const uint64_t taken = comm->head.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t index = static_cast<uint32_t>(ring) + (static_cast<uint32_t>(taken) & static_cast<uint32_t>(ring >> 32));
+  OpRow* row = &image->ops[index];
+  const uint64_t old = Load(row->stamp);
+  if (old != 0 && !Reusable(comm, row)) {
+    Count(image, flight::Counter::kOpNoRow);
+    Store(comm->no_row, Load(comm->no_row) + 1);
+    return 0;
+  }
+  // The generation of a ring's turn: rows of another turn, and of another owner of the ring, differ.
+  uint32_t generation = static_cast<uint32_t>(Load(row->launch) & 0xffffffff);
+  const uint32_t lane = static_cast<uint32_t>(Load(row->kernel) & 0xffffffff);
+  const uint32_t proxy = static_cast<uint32_t>(Load(row->proxy_ops) & 0xffffffff);
+  const uint32_t stamp = static_cast<uint32_t>(old & 0xffffffff);
+  if (lane > generation) generation = lane;
+  if (proxy > generation) generation = proxy;
+  if (stamp > generation) generation = stamp;
+  generation = (generation + 1) & kOpGenerationMask;
+  if (generation == 0) generation = 1;
+  row->stamp.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  const uint64_t root = call.root < 0 ? 0xffffff : static_cast<uint64_t>(call.root) & 0xffffff;
+  Store(row->position, (position & 0xffffffffff) | root << 40);
+  Store(row->count, call.count);
+  Store(row->entered, now);
+  Store(row->returned, 0);
+  Store(row->stream, (call.stream & 0xffffffffffff) | static_cast<uint64_t>(call.flags) << 48);
+  Store(row->group, GroupWord(image, thread));
+  Store(row->enqueued, 0);
+  Store(row->sequence, uint64_t{0xffffffff} << 32);
+  row->stamp.store(generation | static_cast<uint64_t>(IndexOf(image, comm)) << 32 |
+                       static_cast<uint64_t>(call.func) << 48 | static_cast<uint64_t>(call.type) << 56,
+                   std::memory_order_release);
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kOp,
+                            index | static_cast<uint64_t>(generation) << 16 | (p2p ? flight::kOpIsP2p : 0));
+}
+
+uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
+  flight::CommRow* comm = CommOf(image, context);
+  flight::ThreadRow* thread = ThisThread(image);
+  if (comm == nullptr) {
+    Count(image, context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
+    return 0;
+  }
+  const uint64_t now = Ticks();
+  OpCall call = given;
+  call.flags |= flight::kOpFromApi;
+  // GroupApi says how deep: 1 is the implicit group of a single call, more is inside ncclGroupStart.
+  if (thread != nullptr && (Load(thread->call) >> 8 & 0xff) > 1) call.flags |= flight::kOpGrouped;
+  uint64_t handle = 0;
+  const bool p2p = call.flags & flight::kOpP2p;
+  uint64_t tasks = 0;
+  if (p2p && thread != nullptr) {
+    tasks = Load(thread->group_p2p) + 1;
+    Store(thread->group_p2p, tasks);
+  }
+  if (tasks > kGroupRows + 1) {
+    handle = JoinTail(image, comm, thread, call);
+  } else {
+    if (tasks == kGroupRows + 1) {
+      call.flags |= flight::kOpTail;
+      call.count *= SizeOf(call.type);
+      call.func = flight::Func::kSendRecv;
+    }
+    handle = OpenOp(image, comm, thread, call, now);
+    if (tasks == kGroupRows + 1) {
+      Store(thread->group_tail, handle);
+      if (handle != 0) {
+        OpRow* row = &image->ops[flight::OpRowOf(handle)];
+        Store(row->group, Load(row->group) + (uint64_t{1} << 48));
+      }
+    }
+  }
+  if (thread != nullptr) {
+    Store(thread->position, Load(p2p ? comm->p2ps : comm->collectives));
+    Store(thread->stream, call.stream);
+    Store(thread->count, call.count);
+    const uint64_t keep = Load(thread->call) & 0xffffff00;
+    EnterCall(thread, p2p ? flight::Call::kP2pApi : flight::Call::kCollApi,
+              keep | static_cast<uint64_t>(IndexOf(image, comm)) << 32, now);
+  }
+  return handle;
+}
+
+uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call, const OpLaunch& launch) {
+  flight::CommRow* comm = CommOf(image, context);
+  if (comm == nullptr) {
+    Count(image, context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
+    return 0;
+  }
+  const bool p2p = call.flags & flight::kOpP2p;
+  uint64_t handle = parent;
+  uint32_t generation = 0;
+  OpRow* row = nullptr;
+  if (flight::KindOf(parent) == flight::HandleKind::kOp && flight::HandleNonce(parent) == image->nonce) {
+    row = OpOf(image, parent, &generation);
+    // A second launch of the same API call is the replay of a captured graph: an operation of its own.
+    const bool again = row != nullptr && (Load(row->launch) & 0xffffffff) == generation;
+    const bool tail = row != nullptr && Load(row->stream) >> 48 & flight::kOpTail;
+    if ((again && !tail) || (row != nullptr && (Load(row->stamp) >> 32 & 0xffff) != IndexOf(image, comm))) row = nullptr;
+  }
+  if (row == nullptr) {
+    OpCall own = call;
+    if (Load(comm->flags) & flight::kCommApiEvents && flight::KindOf(parent) == flight::HandleKind::kOp) {
+      own.flags |= flight::kOpGraph;
+    }
+    handle = OpenOp(image, comm, ThisThread(image), own, Ticks());
+    if (handle == 0) return 0;
+    row = &image->ops[flight::OpRowOf(handle)];
+    generation = flight::OpGeneration(handle);
+  }
+  const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
+  const uint32_t peer = launch.peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(launch.peer);
+  Store(row->sequence, launch.sequence | static_cast<uint64_t>(peer) << 32);
+  row->launch.store(generation | static_cast<uint64_t>(launch.algo) << 32 | static_cast<uint64_t>(launch.proto) << 40 |
+                        static_cast<uint64_t>(tail ? 0 : launch.channels & 0xff) << 48 |
+                        static_cast<uint64_t>(launch.warps & 0xff) << 56,
+                    std::memory_order_release);
+  if (p2p && launch.peer >= 0) {
+    CountMessage(image, comm, static_cast<uint32_t>(launch.peer), call.func == flight::Func::kSend,
+                 call.count * SizeOf(call.type));
+  }
+  return handle | flight::kOpLaunched;
+}
+
+}  // namespace ringscope::recorder
