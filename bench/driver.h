@@ -1,0 +1,155 @@
+// Calls a plugin the way NCCL 2.28 - 2.30 (v5 table) or 2.27 (v4 table) does, one thread's share of it. Order and states are those
+// that NCCL was seen to use (docs/nccl.md). A NULL handle gets no state and no stop, as in NCCL.
+#ifndef RINGSCOPE_BENCH_DRIVER_H_
+#define RINGSCOPE_BENCH_DRIVER_H_
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "bench/plugin.h"
+#include "plugin/abi.h"
+
+namespace ringscope::bench {
+
+// Calls straight through the table.
+struct Direct {
+  const Table* table;
+  void* context;
+  uint64_t callbacks = 0;
+
+  void* Start(abi::v5::Descr& descriptor) {
+    void* handle = nullptr;
+    table->start_event(context, &handle, &descriptor);
+    ++callbacks;
+    return handle;
+  }
+  void Stop(void* handle) {
+    if (handle == nullptr) return;
+    table->stop_event(handle);
+    ++callbacks;
+  }
+  void State(void* handle, abi::EventState state, abi::StateArgs* arguments) {
+    if (handle == nullptr) return;
+    table->record_event_state(handle, state, arguments);
+    ++callbacks;
+  }
+};
+
+// `Call` is Direct, or something that does the same and looks at a clock between.
+template <typename Call>
+class Driver {
+ public:
+  Driver(Call& call, int version, int rank) : call_(call), api_(version >= 5), rank_(rank) {}
+
+  // Start and stop of one event: 2 callbacks.
+  void Pair() {
+    abi::v5::Descr d = Of(api_ ? abi::kGroupApi : abi::kGroup, nullptr);
+    call_.Stop(call_.Start(d));
+  }
+
+  // One all-reduce, enqueued and finished on the GPU on `channels` channels: 12 callbacks and 3 a channel (v4: 4 and 3).
+  void Collective(int channels) {
+    FinishKernel(Enqueue(channels), channels);
+  }
+
+  // The kernel of `coll` starts and ends on each of its channels.
+  void FinishKernel(void* coll, int channels) {
+    for (int channel = 0; channel < channels; ++channel) {
+      abi::v5::Descr d = Of(abi::kKernelCh, coll);
+      d.kernel_ch.channel = static_cast<uint8_t>(channel);
+      d.kernel_ch.gpu_ns = ++timer_;
+      void* handle = call_.Start(d);
+      abi::StateArgs arguments;
+      arguments.kernel_ch.gpu_ns = ++timer_;
+      call_.State(handle, abi::kKernelChStop, &arguments);
+      call_.Stop(handle);
+    }
+  }
+
+  // What the calling thread does for one all-reduce. Returns the handle that its children get as parent.
+  void* Enqueue(int channels) {
+    void* group_api = nullptr;
+    void* coll_api = nullptr;
+    if (api_) {
+      abi::v5::Descr d = Of(abi::kGroupApi, nullptr);
+      d.group_api.depth = 1;
+      group_api = call_.Start(d);
+      call_.State(group_api, abi::kGroupStartApiStop, nullptr);
+      abi::v5::Descr a = Of(abi::kCollApi, group_api);
+      a.coll_api.func = "AllReduce";
+      a.coll_api.count = 4096;
+      a.coll_api.datatype = "ncclFloat32";
+      a.coll_api.stream = this;
+      coll_api = call_.Start(a);
+      call_.Stop(coll_api);
+      call_.State(group_api, abi::kGroupEndApiStart, nullptr);
+      abi::v5::Descr l = Of(abi::kKernelLaunch, group_api);
+      l.kernel_launch.stream = this;
+      call_.Stop(call_.Start(l));
+    }
+    abi::v5::Descr g = Of(abi::kGroup, nullptr);
+    void* group = call_.Start(g);
+    abi::v5::Descr c = Of(abi::kColl, api_ ? coll_api : group);
+    c.coll.sequence = sequence_++;
+    c.coll.func = "AllReduce";
+    c.coll.count = 4096;
+    c.coll.datatype = "ncclFloat32";
+    c.coll.channels = static_cast<uint8_t>(channels);
+    c.coll.warps = 8;
+    c.coll.algo = "RING";
+    c.coll.proto = "SIMPLE";
+    if (api_) c.coll.parent_group = group;
+    void* coll = call_.Start(c);
+    call_.Stop(coll);
+    call_.Stop(group);
+    call_.Stop(group_api);
+    return coll;
+  }
+
+  // One proxy operation that sends 8 steps: 49 callbacks, 46 of them on the step path. The network takes the first try of
+  // two steps and the second try of six (NCCL records SendPeerWait once a try).
+  void ProxyOperation(void* parent) {
+    constexpr int kSteps = 8;
+    abi::v5::Descr o = Of(abi::kProxyOp, parent);
+    o.proxy_op = {pid_, 0, (rank_ + 1) % 4, kSteps, 1 << 20, 1};
+    void* operation = call_.Start(o);
+    abi::StateArgs arguments;
+    arguments.proxy_step.trans_size = 0;
+    call_.State(operation, abi::kOpInProgress, &arguments);
+    std::array<void*, kSteps> steps;
+    for (int s = 0; s < kSteps; ++s) {
+      abi::v5::Descr d = Of(abi::kProxyStep, operation);
+      d.proxy_step.step = s;
+      steps[s] = call_.Start(d);
+      call_.State(steps[s], abi::kStepSendGpuWait, &arguments);
+      for (int tries = s < 6 ? 2 : 1; tries > 0; --tries) call_.State(steps[s], abi::kStepSendPeerWait, &arguments);
+      abi::StateArgs sent;
+      sent.proxy_step.trans_size = 1 << 20;
+      call_.State(steps[s], abi::kStepSendWait, &sent);
+      call_.Stop(steps[s]);
+    }
+    call_.Stop(operation);
+  }
+
+ private:
+  abi::v5::Descr Of(abi::EventType type, void* parent) const {
+    abi::v5::Descr d;
+    d.type = type;
+    d.parent = parent;
+    d.rank = rank_;
+    return d;
+  }
+
+  Call& call_;
+  const bool api_;
+  const int rank_;
+  const int32_t pid_ = getpid();
+  uint64_t sequence_ = 0;
+  uint64_t timer_ = 1;
+};
+
+}  // namespace ringscope::bench
+
+#endif  // RINGSCOPE_BENCH_DRIVER_H_

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The project's tests. Installs what is missing, builds, runs the CI tier (at most 15 minutes on 2 cores after the build).
+#
+#   tests/run.sh                 the CI tier, release build
+#   tests/run.sh --all           that, the long tests, and everything short again under asan, tsan and ubsan
+#   tests/run.sh --preset asan   the CI tier in another build (CMakePresets.json)
+#   tests/run.sh --no-install    leave the machine's packages alone
+#   tests/run.sh -R REGEX        only tests whose name matches (goes to ctest)
+#
+# Exit status 0 only if every test passed. The last line says so in words.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+usage() { sed -n '2,/^set/{/^# \{0,1\}/s///p}' "${BASH_SOURCE[0]}"; }
+
+all=no install=yes presets=(release) only=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --all) all=yes ;;
+    --no-install) install=no ;;
+    --preset) presets=("${2:?--preset needs a name}"); shift ;;
+    -R) only=(-R "${2:?-R needs a regular expression}"); shift ;;
+    -h|--help) usage; exit 0 ;;
+    *) echo "run.sh: unknown option $1 (try --help)" >&2; exit 64 ;;
+  esac
+  shift
+done
+[ "$all" = no ] || presets=(release asan tsan ubsan)
+jobs=$(nproc)
+
+if [ "$install" = yes ]; then
+  if [ "$all" = yes ]; then cmake/install_packages.sh --long; else cmake/install_packages.sh; fi
+fi
+
+# build PRESET: quiet; the log is shown when it fails.
+build() {
+  local log=build/$1/build.log
+  mkdir -p "build/$1"
+  echo "run.sh: building preset $1 (log: $log)"
+  if ! { cmake --preset "$1" && cmake --build "build/$1" -j "$jobs"; } > "$log" 2>&1; then
+    grep -E -A12 'error|Error|FAILED' "$log" | tail -n 80 >&2 || tail -n 80 "$log" >&2
+    echo "run.sh: preset $1 does not build (whole log: $log)" >&2
+    exit 1
+  fi
+}
+
+# check PRESET CTEST_ARGS...: runs tests; most of a replay is waiting, so twice as many as cores run at once.
+failed=()
+check() {
+  local preset=$1 started=$SECONDS; shift
+  echo "run.sh: testing preset $preset: ctest $*"
+  mkdir -p build/logs
+  if ! ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j $((2 * jobs)) "${only[@]}" "$@" 2>&1 |
+      tee "build/logs/$preset.log"; then
+    failed+=("$preset")
+  fi
+  echo "run.sh: preset $preset took $((SECONDS - started)) s"
+}
+
+for preset in "${presets[@]}"; do
+  build "$preset"
+  check "$preset" -LE long
+done
+if [ "$all" = yes ]; then
+  check release -L long
+fi
+
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "run.sh: FAILED in: ${failed[*]} (logs in build/logs/)"
+  exit 1
+fi
+echo "run.sh: all tests passed (${presets[*]})"
