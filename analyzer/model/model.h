@@ -32,6 +32,7 @@ struct Process {
   std::string source;                  // file it came from
   bool from_flight_file = false;
   bool torn = false;                   // the file's tail was missing
+  int64_t read_realtime_ns = 0;        // see Record
   std::vector<trace::Trace> earlier;   // older traces of the same process, oldest first (a stall that was noticed, say)
   std::string host;                    // host name; made unique with the boot id where two boots share a name
   int job_rank = -1;                   // RANK etc.; -1 when unknown or when the process holds several ranks of the job
@@ -65,6 +66,7 @@ struct Member {
   std::vector<Op> ops;           // in program order (API calls; launches where there are no API events)
   uint64_t collectives = 0;      // position of the newest collective that this rank entered
   uint64_t first_kept = 0;       // oldest collective position still in `ops`; 0 = none kept
+  std::vector<uint32_t> by_position;  // indices of the collectives in `ops`, ascending position; for Collective()
   bool finalized = false;        // destroyed or aborted
   bool finalized_open = false;   // ... with operations open: aborted
   bool has_record() const { return process >= 0; }
@@ -109,7 +111,11 @@ struct MessageCount {
   std::optional<uint64_t> sent, received;  // absent: that side has no record
 };
 
+// Moves, does not copy: members and edges point into the traces of `processes`.
 struct Job {
+  Job() = default;
+  Job(Job&&) = default;
+  Job& operator=(Job&&) = default;
   std::vector<Process> processes;
   std::vector<Communicator> communicators;
   std::vector<Edge> edges;
@@ -123,12 +129,14 @@ struct Job {
 };
 
 // Joins records into a job. Never fails: what does not fit is said in Job::not_seen. `records` are one per input file; the
-// records of one process (same boot id, pid and start time) become one Process.
+// records of one process (same boot id, pid, start time and nonce) become one Process. Records of an earlier attempt of the
+// job (restart count, or a rank whose process ended before its successor began) and of other jobs are left out and named.
 struct Record {
   trace::Trace trace;
   std::string source;
   bool from_flight_file = false;
   bool torn = false;
+  int64_t read_realtime_ns = 0;  // flight file on the machine of its owner: CLOCK_REALTIME when it was read; else 0
 };
 Job BuildJob(std::vector<Record> records);
 

@@ -1,0 +1,55 @@
+// The steps of BuildJob(), in the order in which they run. Internal to analyzer/model/.
+#ifndef RINGSCOPE_ANALYZER_MODEL_BUILD_H_
+#define RINGSCOPE_ANALYZER_MODEL_BUILD_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyzer/model/model.h"
+
+namespace ringscope::model {
+
+// Limits that keep a hostile record from asking for terabytes.
+inline constexpr uint32_t kMaxCommRanks = 1u << 20;
+inline constexpr uint64_t kMaxMembers = uint64_t{1} << 24;
+inline constexpr int kMaxWorld = 1 << 20;
+
+// Sentences for Job::not_seen. The same sentence about many ranks becomes one line.
+class Notes {
+ public:
+  void Add(const std::string& sentence) { general_.push_back(sentence); }
+  void AddFor(const Process& process, const std::string& sentence);
+  std::vector<std::string> Take();
+
+ private:
+  std::vector<std::string> general_;
+  std::map<std::string, std::pair<std::vector<int>, std::vector<std::string>>> by_sentence_;
+};
+
+// 1. Records of one process become one Process, newest state first; other attempts and jobs are left out.
+std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes);
+// 2. Communicators with their members.
+void JoinCommunicators(Job* job, Notes* notes);
+// 3. Job rank of processes and members, world size, missing ranks.
+void AssignJobRanks(Job* job, Notes* notes);
+// 4. Operations of every member.
+void ExpandOperations(Job* job, Notes* notes);
+// 5. Edges and message counts.
+void JoinEdges(Job* job, Notes* notes);
+// 6. Life of every process.
+void JudgeLife(Job* job);
+// 7. Blind spots that the records themselves name.
+void CollectBlindSpots(const Job& job, Notes* notes);
+
+// Index in job->communicators of each Communicator.row of each process, and the member's rank there.
+struct RowRef {
+  int communicator = -1;
+  int rank = -1;
+};
+std::vector<std::map<uint32_t, RowRef>> IndexRows(const Job& job);
+
+}  // namespace ringscope::model
+
+#endif  // RINGSCOPE_ANALYZER_MODEL_BUILD_H_

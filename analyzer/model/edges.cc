@@ -1,0 +1,192 @@
+// Both sides of every edge brought together, those that another process drives (PXN) included, and the message counts.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/str_cat.h>
+
+#include "analyzer/model/build.h"
+
+namespace ringscope::model {
+namespace {
+
+// Handles as recorder/flight/handles.h makes them; the layout reaches the file and is fixed. (A test compares.)
+constexpr uint32_t HandleNonce(uint64_t h) { return static_cast<uint32_t>(h >> 50); }
+constexpr uint32_t HandleKind(uint64_t h) { return static_cast<uint32_t>(h >> 46 & 15); }
+constexpr uint32_t HandleRow(uint64_t h) { return static_cast<uint32_t>(h & 0xffff); }
+constexpr uint32_t kKindContext = 1;
+constexpr uint32_t kKindOp = 3;
+
+using EdgeKey = std::tuple<int, int, int, int, bool>;  // communicator, from, to, channel, p2p
+
+class Joiner {
+ public:
+  Joiner(Job* job, Notes* notes) : job_(*job), notes_(*notes), rows_(IndexRows(*job)) {}
+
+  void Run() {
+    for (const Process& p : job_.processes) {
+      for (const trace::Edge& e : p.trace.edges()) {
+        if (e.foreign()) continue;  // after all others: may need the receiving side
+        const auto row = rows_[static_cast<size_t>(p.index)].find(e.communicator());
+        if (row == rows_[static_cast<size_t>(p.index)].end()) continue;
+        if (e.message_count()) {
+          AddCount(p, e, row->second.communicator);
+        } else {
+          Add(p, e, row->second.communicator, e.current_position(), e.current_position_p2p());
+        }
+      }
+    }
+    for (const Process& p : job_.processes) {
+      int lost = 0;
+      for (const trace::Edge& e : p.trace.edges()) {
+        if (e.foreign() && !e.message_count()) lost += AddForeign(p, e) ? 0 : 1;
+      }
+      if (lost > 0) {
+        notes_.AddFor(p, absl::StrCat(lost, " edges driven for other processes (PXN) could not be joined to their owner"));
+      }
+    }
+    FinishCounts();
+  }
+
+ private:
+  // False when the ranks are not of that communicator.
+  bool Add(const Process& p, const trace::Edge& e, int communicator, uint64_t position, bool position_p2p) {
+    const Communicator& c = job_.communicators[static_cast<size_t>(communicator)];
+    const auto n = static_cast<uint32_t>(c.n_ranks);
+    if (e.rank() >= n || e.peer() >= n) return false;
+    const int rank = static_cast<int>(e.rank()), peer = static_cast<int>(e.peer());
+    const int from = e.send() ? rank : peer, to = e.send() ? peer : rank;
+    const int channel = static_cast<int>(std::min<uint32_t>(e.channel(), 1u << 16));
+    const auto [at, fresh] = index_.try_emplace(EdgeKey(communicator, from, to, channel, e.p2p()), job_.edges.size());
+    if (fresh) {
+      job_.edges.emplace_back();
+      Edge& made = job_.edges.back();
+      made.communicator = communicator;
+      made.from = from;
+      made.to = to;
+      made.channel = channel;
+      made.p2p = e.p2p();
+    }
+    Edge& edge = job_.edges[at->second];
+    EdgeSide side;
+    side.process = p.index;
+    side.raw = &e;
+    side.position = position;
+    side.position_p2p = position != 0 && position_p2p;
+    side.open = e.ops_started() != e.ops_stopped() || (e.has_current() && !e.current_stopped());
+    auto& slot = e.send() ? edge.sender : edge.receiver;
+    // Two rows of one direction (an evicted and re-made one, several connections): the one that moved last stands for it.
+    if (!slot || p.ToRealtime(e.changed_ns()) >= job_.processes[static_cast<size_t>(slot->process)].ToRealtime(slot->raw->changed_ns())) {
+      slot = side;
+    }
+    return true;
+  }
+
+  bool AddForeign(const Process& p, const trace::Edge& e) {
+    const int owner = OwnerByHandle(p, e.foreign_context());
+    if (owner >= 0) {
+      const auto& rows = rows_[static_cast<size_t>(owner)];
+      const auto row = rows.find(HandleRow(e.foreign_context()));
+      if (HandleKind(e.foreign_context()) == kKindContext && row != rows.end()) {
+        const auto [position, is_p2p] = ParentPosition(row->second, e);
+        return Add(p, e, row->second.communicator, position, is_p2p);
+      }
+    }
+    const int communicator = OnlyCommunicatorThatFits(p, e);
+    return communicator >= 0 && Add(p, e, communicator, 0, false);
+  }
+
+  // The process of the same machine whose handles bear this nonce; -1 when none or several do.
+  int OwnerByHandle(const Process& relay, uint64_t handle) {
+    if (HandleNonce(handle) == 0) return -1;
+    int found = -1;
+    for (const Process& p : job_.processes) {
+      if (!SameMachine(p, relay) || p.trace.process().nonce() != HandleNonce(handle)) continue;
+      if (found >= 0) return -1;
+      found = p.index;
+    }
+    return found;
+  }
+
+  static bool SameMachine(const Process& a, const Process& b) {
+    return a.host == b.host && a.trace.process().boot_id() == b.trace.process().boot_id();
+  }
+
+  // The relay keeps the newest parent handle only. It names the running operation when one operation is open at most.
+  std::pair<uint64_t, bool> ParentPosition(const RowRef& owner, const trace::Edge& e) {
+    if (HandleKind(e.foreign_parent()) != kKindOp || e.ops_started() - e.ops_stopped() > 1) return {0, false};
+    const Member& m =
+        job_.communicators[static_cast<size_t>(owner.communicator)].members[static_cast<size_t>(owner.rank)];
+    if (HandleNonce(e.foreign_parent()) != job_.processes[static_cast<size_t>(m.process)].trace.process().nonce()) return {0, false};
+    for (size_t i = m.ops.size(); i-- > 0;) {
+      if (m.ops[i].raw.row() == HandleRow(e.foreign_parent())) return {m.ops[i].position(), m.ops[i].p2p()};
+    }
+    return {0, false};
+  }
+
+  // Without a readable handle: the one communicator with the owner's rank on this machine whose peer drives the other end
+  // of this channel while nobody drives ours.
+  int OnlyCommunicatorThatFits(const Process& relay, const trace::Edge& e) {
+    int found = -1;
+    for (const Communicator& c : job_.communicators) {
+      const auto n = static_cast<uint32_t>(c.n_ranks);
+      if (e.rank() >= n || e.peer() >= n) continue;
+      const Member& owner = c.members[e.rank()];
+      if (!owner.has_record() || !SameMachine(job_.processes[static_cast<size_t>(owner.process)], relay)) continue;
+      const int from = static_cast<int>(e.send() ? e.rank() : e.peer());
+      const int to = static_cast<int>(e.send() ? e.peer() : e.rank());
+      const auto at = index_.find(EdgeKey(c.index, from, to, static_cast<int>(e.channel()), e.p2p()));
+      if (at == index_.end()) continue;
+      const Edge& edge = job_.edges[at->second];
+      if (e.send() ? edge.sender || !edge.receiver : edge.receiver || !edge.sender) continue;
+      if (found >= 0) return -1;
+      found = c.index;
+    }
+    return found;
+  }
+
+  void AddCount(const Process&, const trace::Edge& e, int communicator) {
+    const auto n = static_cast<uint32_t>(job_.communicators[static_cast<size_t>(communicator)].n_ranks);
+    if (e.rank() >= n || e.peer() >= n) return;
+    const int rank = static_cast<int>(e.rank()), peer = static_cast<int>(e.peer());
+    MessageCount& count = counts_[{communicator, e.send() ? rank : peer, e.send() ? peer : rank}];
+    auto& mine = e.send() ? count.sent : count.received;
+    mine = mine.value_or(0) + e.steps_total();
+  }
+
+  // A side with a record and no row for the peer has launched nothing to it, unless rows were lost.
+  void FinishCounts() {
+    for (auto& [key, count] : counts_) {
+      std::tie(count.communicator, count.from, count.to) = key;
+      const Communicator& c = job_.communicators[static_cast<size_t>(count.communicator)];
+      if (!count.sent && CountsAll(c.members[static_cast<size_t>(count.from)])) count.sent = 0;
+      if (!count.received && CountsAll(c.members[static_cast<size_t>(count.to)])) count.received = 0;
+      job_.messages.push_back(count);
+    }
+  }
+
+  bool CountsAll(const Member& m) {
+    if (!m.has_record()) return false;
+    const Process& p = job_.processes[static_cast<size_t>(m.process)];
+    if (p.torn) return false;
+    for (const auto& counter : p.trace.counters()) {
+      if (counter.name() == "edge_no_row" && counter.value() > 0) return false;
+    }
+    return true;
+  }
+
+  Job& job_;
+  Notes& notes_;
+  const std::vector<std::map<uint32_t, RowRef>> rows_;
+  absl::flat_hash_map<EdgeKey, size_t> index_;
+  std::map<std::tuple<int, int, int>, MessageCount> counts_;
+};
+
+}  // namespace
+
+void JoinEdges(Job* job, Notes* notes) { Joiner(job, notes).Run(); }
+
+}  // namespace ringscope::model

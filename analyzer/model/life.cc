@@ -1,0 +1,186 @@
+// Whether each process lived, was frozen, had gone or had ended at the end of the observed time.
+//
+// Evidence, strongest first: the process's own clean end; what its siblings on the machine saw of its lock; the lock when
+// the file is read where it was made; the time at which its heartbeat stopped, compared with the others'. A process is
+// never called gone because a job was ended: those whose heartbeats stopped together were ended together.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include "analyzer/model/build.h"
+#include "analyzer/model/safe_math.h"
+
+namespace ringscope::model {
+namespace {
+
+constexpr int64_t kSecond = 1000000000;
+
+struct Witness {
+  const Process* observer = nullptr;
+  const trace::Sibling* saw = nullptr;
+  int64_t checked = 0;  // CLOCK_REALTIME
+};
+
+std::string Seconds(int64_t ns) { return absl::StrFormat("%.1f s", static_cast<double>(ns) / 1e9); }
+
+std::string Name(const Process& p) {
+  if (p.job_rank >= 0) return absl::StrCat("rank ", p.job_rank);
+  return absl::StrCat("pid ", p.trace.process().pid(), " on ", p.host);
+}
+
+// How much earlier than the others' a heartbeat must stop to mean something.
+int64_t Window(const Process& p) {
+  const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
+  return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9));
+}
+
+bool EndedInOrder(const Process& p) {
+  const auto& live = p.trace.liveness();
+  return live.clean() || live.exiting() || p.trace.reason() == trace::REASON_EXIT;
+}
+
+class Judge {
+ public:
+  explicit Judge(Job* job) : job_(*job) {
+    for (const Process& p : job_.processes) {
+      Observe(p, p.trace);
+      for (const auto& t : p.earlier) Observe(p, t);
+    }
+    std::vector<int64_t> signs;
+    for (const Process& p : job_.processes) {
+      if (p.last_sign_ns != 0) signs.push_back(p.last_sign_ns);
+      newest_ = std::max(newest_, p.last_sign_ns);
+      lives_now_ |= p.trace.liveness().lock_known() && p.trace.liveness().lock_held();
+    }
+    std::sort(signs.begin(), signs.end());
+    if (!signs.empty()) middle_ = signs[signs.size() / 2];
+  }
+
+  void Run() {
+    for (Process& p : job_.processes) {
+      p.life = Decide(p, &p.life_evidence);
+    }
+  }
+
+ private:
+  using Key = std::tuple<std::string, int32_t, uint32_t>;  // boot id, pid, nonce
+
+  void Observe(const Process& observer, const trace::Trace& record) {
+    for (const auto& s : record.siblings()) {
+      Witness w = {&observer, &s, observer.ToRealtime(s.checked_ns())};
+      Witness& newest = witnesses_[Key(observer.trace.process().boot_id(), s.pid(), s.nonce())];
+      if (newest.saw == nullptr || w.checked > newest.checked) newest = w;
+    }
+  }
+
+  Life Decide(const Process& p, std::string* why) const {
+    const auto& live = p.trace.liveness();
+    if (EndedInOrder(p)) {
+      *why = live.clean() ? "it ended in order and wrote its last trace" : "it ran exit()";
+      return Life::kExited;
+    }
+    if (live.lock_known() && live.lock_held()) return Existing(p, why);
+    const bool early = SilentEarly(p);
+    const auto seen = witnesses_.find(Key(p.trace.process().boot_id(), p.trace.process().pid(), p.trace.process().nonce()));
+    if (seen != witnesses_.end() && seen->second.checked >= p.last_sign_ns) {
+      const Life life = Witnessed(p, seen->second, early, why);
+      if (life != Life::kUnknown) return life;
+    }
+    if (live.lock_known() && OthersEndedInOrderAfter(p)) {
+      *why = "its flight file's lock is free without a clean end, while others ended in order after it";
+      return Life::kGone;
+    }
+    if (live.lock_known() && lives_now_) {
+      *why = "its flight file's lock is free without a clean end, while others live";
+      return Life::kGone;
+    }
+    if (!p.from_flight_file) return TraceOnly(p, early, why);
+    if (early) {
+      *why = absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
+                          " before the newest sign of life of the others, without a clean end");
+      return Life::kGoneOrFrozen;
+    }
+    *why = "its heartbeat lasted as long as anybody's";
+    return Life::kRunning;
+  }
+
+  // The lock is held: the process exists now.
+  Life Existing(const Process& p, std::string* why) const {
+    const std::string& state = p.trace.liveness().process_state();
+    if (state == "T" || state == "t") {
+      *why = absl::StrCat("it exists and the kernel says it is stopped (state ", state, ")");
+      return Life::kFrozen;
+    }
+    const int64_t now = p.read_realtime_ns != 0 ? p.read_realtime_ns : newest_;
+    const int64_t age = SatSub(now, p.last_sign_ns);
+    if (p.last_sign_ns != 0 && age > Window(p)) {
+      *why = absl::StrCat("it exists (its flight file is locked), but its heartbeat is ", Seconds(age), " old");
+      return Life::kFrozen;
+    }
+    *why = "it exists (its flight file is locked) and its heartbeat is fresh";
+    return Life::kRunning;
+  }
+
+  // A neighbour's look at the lock counts when the neighbour lived on long enough for the two not to have ended together.
+  Life Witnessed(const Process& p, const Witness& w, bool early, std::string* why) const {
+    const std::string who = Name(*w.observer);
+    const bool lived_on = SatSub(w.observer->last_sign_ns, p.last_sign_ns) > Window(p);
+    switch (w.saw->state()) {
+      case trace::Sibling::EXITED:
+        *why = absl::StrCat(who, " saw that it had ended in order");
+        return Life::kExited;
+      case trace::Sibling::GONE:
+        if (!lived_on && !early) return Life::kUnknown;
+        *why = absl::StrCat(who, " saw its lock free without a clean end, ", Seconds(SatSub(w.checked, p.last_sign_ns)),
+                            " after its last sign of life");
+        return Life::kGone;
+      case trace::Sibling::FROZEN:
+        if (!lived_on && !early) return Life::kUnknown;
+        *why = absl::StrCat(who, " saw its lock held and its heartbeat ", Seconds(SatSub(w.checked, p.last_sign_ns)), " old");
+        if (!w.saw->process_state().empty()) absl::StrAppend(why, " (process state ", w.saw->process_state(), ")");
+        return Life::kFrozen;
+      default:
+        return Life::kUnknown;
+    }
+  }
+
+  // A trace is one moment: silence after it says nothing.
+  Life TraceOnly(const Process& p, bool early, std::string* why) const {
+    if (early) {
+      *why = absl::StrCat("it lived when it wrote its trace, ", Seconds(SatSub(newest_, p.last_sign_ns)),
+                          " before the newest sign of life of the others; its flight file is not among the inputs");
+      return Life::kUnknown;
+    }
+    *why = "it lived when it wrote its trace";
+    return Life::kRunning;
+  }
+
+  // Before half of the job, or before anyone by so much that a job which is being ended cannot explain it.
+  bool SilentEarly(const Process& p) const {
+    if (p.last_sign_ns == 0) return false;
+    const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 86400.0);
+    const int64_t long_window = std::max(Window(p), static_cast<int64_t>(stall * 1e9));
+    return SatSub(middle_, p.last_sign_ns) > Window(p) || SatSub(newest_, p.last_sign_ns) > long_window;
+  }
+
+  bool OthersEndedInOrderAfter(const Process& p) const {
+    return std::any_of(job_.processes.begin(), job_.processes.end(), [&](const Process& other) {
+      return &other != &p && EndedInOrder(other) && other.last_sign_ns >= p.last_sign_ns;
+    });
+  }
+
+  Job& job_;
+  std::map<Key, Witness> witnesses_;
+  int64_t middle_ = 0;      // median of the last signs of life
+  int64_t newest_ = 0;      // newest sign of life of any process
+  bool lives_now_ = false;  // some process of the job exists where the files are read
+};
+
+}  // namespace
+
+void JudgeLife(Job* job) { Judge(job).Run(); }
+
+}  // namespace ringscope::model

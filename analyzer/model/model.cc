@@ -1,0 +1,44 @@
+#include "analyzer/model/model.h"
+
+#include <algorithm>
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include "analyzer/model/safe_math.h"
+
+namespace ringscope::model {
+
+int64_t Process::ToRealtime(int64_t monotonic_ns) const {
+  if (monotonic_ns == 0) return 0;
+  return SatAdd(monotonic_ns, SatSub(trace.clock().realtime_ns(), trace.clock().monotonic_ns()));
+}
+
+const Op* Member::Collective(uint64_t position) const {
+  const auto at = std::lower_bound(by_position.begin(), by_position.end(), position,
+                                   [this](uint32_t i, uint64_t p) { return ops[i].position() < p; });
+  if (at == by_position.end() || ops[*at].position() != position) return nullptr;
+  return &ops[*at];
+}
+
+std::string Communicator::Label() const {
+  // NCCL prints the id unpadded ("commId 0x%lx"): its first digits find the lines in a log.
+  std::string shown = absl::StrFormat("0x%x", id).substr(0, 10);
+  if (instance > 0) absl::StrAppend(&shown, "#", instance + 1);
+  return name.empty() ? absl::StrCat("communicator ", shown) : absl::StrCat(name, " (", shown, ")");
+}
+
+std::string Job::HostOf(int job_rank) const {
+  if (job_rank < 0) return "";
+  for (const Process& p : processes) {
+    if (p.job_rank == job_rank) return p.host;
+  }
+  for (const Communicator& c : communicators) {
+    for (const Member& m : c.members) {
+      if (m.job_rank == job_rank && m.has_record()) return processes[static_cast<size_t>(m.process)].host;
+    }
+  }
+  return "";
+}
+
+}  // namespace ringscope::model
