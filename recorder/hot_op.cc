@@ -37,6 +37,10 @@ uint64_t SizeOf(flight::DataType type) {
   }
 }
 
+uint64_t NoRow(const Image* image, bool p2p) {
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kOp, flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
+}
+
 // Later point-to-point tasks of a large group: one row for all of them.
 uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call) {
   Count(image, flight::Counter::kGroupedTail);
@@ -44,7 +48,7 @@ uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread
   const uint64_t handle = Load(thread->group_tail);
   uint32_t generation = 0;
   OpRow* row = OpOf(image, handle, &generation);
-  if (row == nullptr) return 0;
+  if (row == nullptr) return NoRow(image, true);
   Store(row->count, Load(row->count) + call.count * SizeOf(call.type));
   Store(row->group, Load(row->group) + (uint64_t{1} << 48));
   Store(row->returned, 0);
@@ -54,9 +58,11 @@ uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread
 }  // namespace
 
 OpRow* RejectHandle(Image* image, uint64_t handle) {
+  const bool ours = flight::HandleNonce(handle) == image->nonce;
+  if (ours && flight::KindOf(handle) == flight::HandleKind::kOp && flight::OpRowOf(handle) == flight::kNoOpRow) return nullptr;
   if (handle == 0) {
     Count(image, flight::Counter::kNullHandle);
-  } else if (flight::HandleNonce(handle) != 0 && flight::HandleNonce(handle) != image->nonce) {
+  } else if (flight::HandleNonce(handle) != 0 && !ours) {
     Count(image, flight::Counter::kForeignHandle);
   } else {
     Count(image, flight::Counter::kGarbageHandle);
@@ -77,7 +83,7 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
   if (old != 0 && !Reusable(comm, row)) {
     Count(image, flight::Counter::kOpNoRow);
     Store(comm->no_row, Load(comm->no_row) + 1);
-    return 0;
+    return NoRow(image, p2p);
   }
   // The generation of a ring's turn: rows of another turn, and of another owner of the ring, differ.
   uint32_t generation = static_cast<uint32_t>(Load(row->launch) & 0xffffffff);
@@ -137,7 +143,7 @@ uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
     handle = OpenOp(image, comm, thread, call, now);
     if (tasks == kGroupRows + 1) {
       Store(thread->group_tail, handle);
-      if (handle != 0) {
+      if (flight::OpRowOf(handle) != flight::kNoOpRow) {
         OpRow* row = &image->ops[flight::OpRowOf(handle)];
         Store(row->group, Load(row->group) + (uint64_t{1} << 48));
       }
@@ -164,23 +170,31 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
   uint64_t handle = parent;
   uint32_t generation = 0;
   OpRow* row = nullptr;
-  if (flight::KindOf(parent) == flight::HandleKind::kOp && flight::HandleNonce(parent) == image->nonce) {
+  const bool ours = flight::KindOf(parent) == flight::HandleKind::kOp && flight::HandleNonce(parent) == image->nonce;
+  const bool no_row = ours && flight::OpRowOf(parent) == flight::kNoOpRow;
+  if (ours && !no_row) {
     row = OpOf(image, parent, &generation);
     // A second launch of the same API call is the replay of a captured graph: an operation of its own.
     const bool again = row != nullptr && (Load(row->launch) & 0xffffffff) == generation;
     const bool tail = row != nullptr && Load(row->stream) >> 48 & flight::kOpTail;
     if ((again && !tail) || (row != nullptr && (Load(row->stamp) >> 32 & 0xffff) != IndexOf(image, comm))) row = nullptr;
   }
-  if (row == nullptr) {
+  if (row == nullptr && !no_row) {
     OpCall own = call;
     if (Load(comm->flags) & flight::kCommApiEvents && flight::KindOf(parent) == flight::HandleKind::kOp) {
       own.flags |= flight::kOpGraph;
     }
     handle = OpenOp(image, comm, ThisThread(image), own, Ticks());
-    if (handle == 0) return 0;
-    row = &image->ops[flight::OpRowOf(handle)];
-    generation = flight::OpGeneration(handle);
+    if (flight::OpRowOf(handle) != flight::kNoOpRow) {
+      row = &image->ops[flight::OpRowOf(handle)];
+      generation = flight::OpGeneration(handle);
+    }
   }
+  if (p2p && launch.peer >= 0) {
+    CountMessage(image, comm, static_cast<uint32_t>(launch.peer), call.func == flight::Func::kSend,
+                 call.count * SizeOf(call.type));
+  }
+  if (row == nullptr) return handle | flight::kOpLaunched;
   const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
   const uint32_t peer = launch.peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(launch.peer);
   Store(row->sequence, launch.sequence | static_cast<uint64_t>(peer) << 32);
@@ -188,10 +202,6 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
                         static_cast<uint64_t>(tail ? 0 : launch.channels & 0xff) << 48 |
                         static_cast<uint64_t>(launch.warps & 0xff) << 56,
                     std::memory_order_release);
-  if (p2p && launch.peer >= 0) {
-    CountMessage(image, comm, static_cast<uint32_t>(launch.peer), call.func == flight::Func::kSend,
-                 call.count * SizeOf(call.type));
-  }
   return handle | flight::kOpLaunched;
 }
 

@@ -33,7 +33,8 @@ struct OpLaunch {
 
 constexpr uint32_t kOpGenerationMask = (1u << flight::kOpGenerationBits) - 1;
 
-// Row that an Op or Kernel handle names, and its generation; nullptr (counted) when it is NULL, foreign, garbage or stale.
+// Row that an Op or Kernel handle names, and its generation; nullptr (counted) when it is NULL, foreign, garbage or stale;
+// nullptr (not counted again) when its operation found no room.
 flight::OpRow* RejectHandle(Image* image, uint64_t handle);
 inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) {
   const uint64_t payload = flight::HandlePayload(handle);
@@ -50,7 +51,8 @@ inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) 
   return row;
 }
 
-// Opens a row for an operation and returns its handle; 0 when the ring has no room (counted, positions advance).
+// Opens a row for an operation and returns its handle; one that names no row (kNoOpRow) when the ring has no room (counted,
+// positions advance): the launch and the kernels that follow must not be taken for another operation.
 // `thread` may be nullptr.
 uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call, uint64_t now);
 

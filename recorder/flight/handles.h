@@ -49,6 +49,7 @@ constexpr uint32_t ProxyOpSteps(uint64_t h) { return h >> 32 & 0x3fff; }
 constexpr uint32_t StepOf(uint64_t h) { return h >> 18 & 0x3fff; }
 constexpr uint32_t StepOrdinal(uint64_t h) { return h >> 32 & 0x3f; }
 // Op and Kernel payload.
+inline constexpr uint32_t kNoOpRow = 0xffff;  // an operation that found no room: known, counted, not kept
 inline constexpr uint64_t kOpLaunched = uint64_t{1} << 38;
 inline constexpr uint64_t kOpIsP2p = uint64_t{1} << 39;
 constexpr uint32_t OpRowOf(uint64_t h) { return h & 0xffff; }
