@@ -111,10 +111,7 @@ class Driver {
   // One proxy operation that sends 8 steps: 49 callbacks, 46 of them on the step path. The network takes the first try of
   // two steps and the second try of six (NCCL records SendPeerWait once a try).
   void ProxyOperation(void* parent) {
-    constexpr int kSteps = 8;
-    abi::v5::Descr o = Of(abi::kProxyOp, parent);
-    o.proxy_op = {pid_, 0, (rank_ + 1) % 4, kSteps, 1 << 20, 1};
-    void* operation = call_.Start(o);
+    void* operation = StartProxyOperation(parent, rank_ + 1);
     abi::StateArgs arguments;
     arguments.proxy_step.trans_size = 0;
     call_.State(operation, abi::kOpInProgress, &arguments);
@@ -133,7 +130,16 @@ class Driver {
     call_.Stop(operation);
   }
 
+  // A proxy operation that sends to `peer`, just appended.
+  void* StartProxyOperation(void* parent, int peer) {
+    abi::v5::Descr d = Of(abi::kProxyOp, parent);
+    d.proxy_op = {pid_, 0, peer, kSteps, 1 << 20, 1};
+    return call_.Start(d);
+  }
+
  private:
+  static constexpr int kSteps = 8;
+
   abi::v5::Descr Of(abi::EventType type, void* parent) const {
     abi::v5::Descr d;
     d.type = type;

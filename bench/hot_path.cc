@@ -2,13 +2,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "bench/measure.h"
 #include "bench/plugin.h"
+#include "bench/scratch.h"
 
 namespace ringscope::bench {
 namespace {
@@ -180,29 +180,9 @@ void PrintJson(const std::vector<Subject>& subjects, const std::vector<Row>& row
   std::printf("\n]}\n");
 }
 
-// A folder for flight files that goes away at the end, for plugins that take RINGSCOPE_FLIGHT_DIR.
-class Scratch {
- public:
-  Scratch() {
-    char name[] = "/tmp/hot_path.XXXXXX";
-    if (mkdtemp(name) == nullptr) return;
-    folder_ = name;
-    setenv("RINGSCOPE_FLIGHT_DIR", name, 0);
-    setenv("RINGSCOPE_DIR", name, 0);
-    setenv("RINGSCOPE_TRACES", "0", 0);
-    setenv("NCCL_PROFILE_EVENT_MASK", "3935", 0);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-
- private:
-  std::string folder_;
-};
-
 int Run(const Options& options) {
-  Scratch scratch;
+  Scratch scratch(false);
+  setenv("NCCL_PROFILE_EVENT_MASK", "3935", 0);
   std::vector<Case> cases;
   for (Case& work : AllCases()) {
     if (work.name.find(options.only) != std::string::npos) cases.push_back(std::move(work));

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
+#include "bench/crew.h"
 #include "bench/driver.h"
 
 namespace ringscope::bench {
@@ -57,6 +57,7 @@ template <typename Call, typename F>
 void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work, int units, F around) {
   Direct outside{&plugin.table(), context};
   Driver<Direct> before(outside, plugin.version(), 0);
+  before.Pair();  // what a plugin does once a thread
   void* parent = work.work == Case::kProxyOperation ? before.Enqueue(1) : nullptr;
   Driver<Call> driver(call, plugin.version(), 0);
   around([&] {
@@ -75,7 +76,7 @@ void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work,
   if (parent != nullptr) before.FinishKernel(parent, 1);
 }
 
-// Lets all threads begin together.
+// Lets all threads begin the measured part together.
 class Gate {
  public:
   explicit Gate(int threads) : missing_(threads) {}
@@ -88,11 +89,9 @@ class Gate {
   std::atomic<int> missing_;
 };
 
-template <typename F>
-void OnThreads(size_t count, F f) {
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i) threads.emplace_back(f, i);
-  for (auto& thread : threads) thread.join();
+Crew& TheCrew() {
+  static Crew crew;
+  return crew;
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ CpuCost MeasureCpu(const Plugin& plugin, const Case& work, const Threads& thread
   Gate gate(threads.count);
   std::atomic<int64_t> cpu_ns{0};
   std::atomic<uint64_t> callbacks{0};
-  OnThreads(contexts.size(), [&](size_t i) {
+  TheCrew().Run(contexts.size(), [&](size_t i) {
     Direct call{&plugin.table(), contexts[i]};
     RunUnits(call, plugin, contexts[i], work, units, [&](auto run) {
       gate.Pass();
@@ -128,7 +127,7 @@ void MeasureEach(const Plugin& plugin, const Case& work, const std::vector<void*
                  std::vector<uint32_t>* samples) {
   std::vector<std::vector<uint32_t>> own(contexts.size());
   Gate gate(static_cast<int>(contexts.size()));
-  OnThreads(contexts.size(), [&](size_t i) {
+  TheCrew().Run(contexts.size(), [&](size_t i) {
     own[i].reserve(static_cast<size_t>(units) * 64);
     Timed call{{&plugin.table(), contexts[i]}, &own[i]};
     RunUnits(call, plugin, contexts[i], work, units, [&](auto run) {
