@@ -88,24 +88,6 @@ inline bool OpLaunched(const OpRow& row) {
   return launch != 0 && Generation(launch) == Generation(Load(row.stamp));
 }
 
-// Some operations never get a launch event: Broadcast since NCCL 2.29, symmetric-memory kernels, copy engines (docs/nccl.md).
-// NCCL launches the operations of a communicator in the order of the calls (those of one group in any order), so an
-// operation whose call returned and behind which one of a later group was launched has been passed by: it is not open,
-// merely unseen. `ring` is the communicator's first row, `mask` its rows - 1, `ordinal` the operation's own place (the
-// `head` that it got, counted from 0), `head` the communicator's. Looks at 16 rows at most: call it for a row that OpOpen
-// calls open, not for every row.
-inline bool OpPassedBy(const OpRow* ring, uint32_t mask, uint64_t ordinal, uint64_t head) {
-  const OpRow& row = ring[ordinal & mask];
-  if (Load(row.returned) == 0 || OpLaunched(row)) return false;
-  const uint64_t group = Load(row.group) & 0xffffffffffff;  // ordinal and thread
-  for (uint64_t next = ordinal + 1, seen = 0; next < head && seen < 16 && next - ordinal <= mask; ++next, ++seen) {
-    const OpRow& later = ring[next & mask];
-    const uint64_t later_group = Load(later.group) & 0xffffffffffff;
-    if ((group == 0 || later_group != group) && OpLaunched(later)) return true;
-  }
-  return false;
-}
-
 // ------------------------------------------------------------------------------------------------------ copying a row
 // Copies a row with the stamp protocol of format.h: false when there is no row, or when it changed identity meanwhile (its
 // new identity is a new operation, which a later pass will find). Lanes may be of different moments; each word is whole.

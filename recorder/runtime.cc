@@ -1,0 +1,210 @@
+#include "recorder/runtime.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "recorder/anchor.h"
+#include "recorder/state.h"
+#include "recorder/sys.h"
+#include "recorder/watch_thread.h"
+
+namespace ringscope::recorder {
+
+std::atomic<Image*> g_image{nullptr};
+Runtime g_runtime;
+
+namespace {
+
+// State of Start(), also its futex word.
+enum StartState : uint32_t { kNotStarted = 0, kWorking = 1, kOn = 2, kOff = 3 };
+std::atomic<uint32_t> g_start{kNotStarted};
+
+// One private page that the kernel zeroes in every child, however it was made: fork handlers do not run for a raw clone().
+// Holds 1 in the process that started recording.
+std::atomic<uint64_t>* g_owner_page = nullptr;
+bool g_fork_handler_set = false;
+
+bool OwnedByAnother() {
+  if (g_start.load(std::memory_order_acquire) == kNotStarted) return false;
+  if (g_owner_page && g_owner_page->load(std::memory_order_relaxed) != 1) return true;
+  return g_runtime.identity.pid != 0 && g_runtime.identity.pid != getpid();
+}
+
+// Makes this process, a child of one that records, one that does not: the parent's tables stay mapped (nothing of them may
+// move under a late callback) but are not written again. Async-signal-safe, as fork handlers must be.
+void ForgetParent() {
+  g_image.store(nullptr, std::memory_order_release);
+  if (g_runtime.identity.pid == 0) {  // the parent was in the middle of Start()
+    g_start.store(kNotStarted, std::memory_order_release);
+    return;
+  }
+  // The lock belongs to the parent alone; closing our copy of the descriptor does not touch it.
+  if (g_runtime.file.fd >= 0) close(g_runtime.file.fd);
+  g_runtime.file.fd = -1;
+  g_runtime.thread_runs.store(0, std::memory_order_relaxed);
+  g_runtime.forked.store(1, std::memory_order_relaxed);
+  g_runtime.identity.pid = 0;
+  if (g_start.load(std::memory_order_relaxed) != kOff) {
+    g_start.store(kNotStarted, std::memory_order_release);
+  }
+}
+
+void InForkedChild() {
+  KeepErrno keep;
+  ForgetParent();
+}
+
+void SetImage(Image* image, unsigned char* base) {
+  auto* header = reinterpret_cast<flight::FileHeader*>(base);
+  const auto at = [&](flight::Table table) {
+    return base + header->tables[static_cast<uint32_t>(table) - 1].offset;
+  };
+  image->header = header;
+  image->counters = reinterpret_cast<flight::Word*>(at(flight::Table::kCounters));
+  image->siblings = reinterpret_cast<flight::SiblingRow*>(at(flight::Table::kSiblings));
+  image->threads = reinterpret_cast<flight::ThreadRow*>(at(flight::Table::kThreads));
+  image->comms = reinterpret_cast<flight::CommRow*>(at(flight::Table::kComms));
+  image->ops = reinterpret_cast<flight::OpRow*>(at(flight::Table::kOps));
+  image->edges = reinterpret_cast<flight::EdgeRow*>(at(flight::Table::kEdges));
+  image->nonce = header->process_nonce;
+}
+
+void* MapPrivate(size_t size, int extra) {
+  void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+void MarkOwner() {
+  constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, Linux 4.14; without it the pid must do
+  if (!g_owner_page) {
+    void* page = MapPrivate(4096, 0);
+    if (page && madvise(page, 4096, kWipeOnFork) != 0) {
+      munmap(page, 4096);
+      page = nullptr;
+    }
+    g_owner_page = static_cast<std::atomic<uint64_t>*>(page);
+  }
+  if (g_owner_page) g_owner_page->store(1, std::memory_order_relaxed);
+}
+
+// The rate of the tick is measured over at least this long; the anchors refine it later.
+constexpr uint64_t kRateNs = 4000000;
+
+bool DoStart() {
+  Runtime* runtime = &g_runtime;
+  runtime->identity.pid = 0;
+  ReadSettings(&runtime->settings, Say);
+  SetTheSettings(runtime->settings);
+  if (!runtime->settings.enabled) return false;
+  g_clock = ChooseClock();
+  const Reading first = ReadClocks();
+  Identity identity;
+  ReadIdentity(runtime->settings, &identity);
+  if (!runtime->scratch) {
+    runtime->scratch = static_cast<unsigned char*>(MapPrivate(kThreadScratchBytes, MAP_POPULATE));
+  }
+  if (!runtime->scratch) {
+    Say("no memory: recording is off");
+    return false;
+  }
+  if (!MakeFlightFile(runtime->settings, identity, &runtime->file)) return false;
+  SetImage(&runtime->image, runtime->file.base);
+
+  flight::FileHeader* header = runtime->image.header;
+  const uint64_t spent = MonotonicNs() - first.monotonic_ns;
+  if (g_clock != flight::ClockKind::kMonotonicNs && spent < kRateNs) {
+    const timespec rest = {0, static_cast<long>(kRateNs - spent)};
+    nanosleep(&rest, nullptr);
+  }
+  const Reading second = ReadClocks();
+  header->clock_kind = static_cast<uint32_t>(g_clock);
+  header->tick_ns_q32 = MeasureTickRate(first, second);
+  header->heartbeat_period_ms = PeriodMs(header->stall_ns);
+  StoreAnchor(&header->first_anchor, second, header->tick_ns_q32);
+  StoreAnchor(&header->last_anchor, second, header->tick_ns_q32);
+  header->heartbeat.store(second.ticks, std::memory_order_relaxed);
+  header->state.fetch_or(flight::kStateRecording, std::memory_order_relaxed);
+  PublishImage(runtime->file.base);
+
+  runtime->identity = identity;
+  runtime->exit_done.store(0, std::memory_order_relaxed);
+  MarkOwner();
+  if (!g_fork_handler_set) {
+    g_fork_handler_set = pthread_atfork(nullptr, nullptr, InForkedChild) == 0;
+  }
+  if (runtime->forked.exchange(0, std::memory_order_relaxed)) {
+    Count(&runtime->image, flight::Counter::kForked);
+  }
+  if (!StartWatchThread(runtime)) {
+    Say("no thread could be started: stalls will not be noticed and no traces written; the flight file is kept");
+  }
+  if (runtime->settings.verbose && runtime->file.directory[0]) {
+    TextBuffer<1280> line;
+    line.Add("recording in ").Add(runtime->file.directory).AddChar('/').Add(runtime->file.name);
+    Say(line.c_str());
+  }
+  g_image.store(&runtime->image, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+bool Start() {
+  KeepErrno keep;
+  if (OwnedByAnother()) ForgetParent();
+  for (;;) {
+    uint32_t seen = g_start.load(std::memory_order_acquire);
+    if (seen == kOff) return false;
+    if (seen == kOn) {
+      // NCCL is back after its last communicator went: whatever was clean no longer is.
+      g_runtime.image.header->state.fetch_and(
+          ~static_cast<uint64_t>(flight::kStateClean | flight::kStateUnloaded),
+          std::memory_order_relaxed);
+      return true;
+    }
+    if (seen == kWorking) {
+      FutexWait(&g_start, kWorking, 100000000);
+      continue;
+    }
+    if (!g_start.compare_exchange_strong(seen, kWorking, std::memory_order_acq_rel)) continue;
+    const bool on = DoStart();
+    g_start.store(on ? kOn : kOff, std::memory_order_release);
+    FutexWake(&g_start, 1000000);
+    return on;
+  }
+}
+
+void AskSnapshot(flight::Reason reason) {
+  Image* image = Current();
+  if (!image) return;
+  image->header->asked_reasons.fetch_or(uint64_t{1} << static_cast<uint32_t>(reason),
+                                        std::memory_order_release);
+  g_runtime.wake.fetch_add(1, std::memory_order_release);
+  FutexWake(&g_runtime.wake, 1);
+}
+
+namespace {
+
+// exit(), or the library is unloaded after all (-z nodelete forbids it): one last trace, written by our thread while this
+// one waits a little. A process that dies by a signal or _exit() does not come here; its flight file speaks for it.
+__attribute__((destructor)) void AtExit() {
+  Image* image = Current();
+  if (!image || OwnedByAnother()) return;
+  KeepErrno keep;
+  image->header->state.fetch_or(flight::kStateExiting, std::memory_order_relaxed);
+  if (!g_runtime.thread_runs.load(std::memory_order_acquire)) return;
+  AskSnapshot(flight::Reason::kExit);
+  const uint64_t until = MonotonicNs() + 2000000000;
+  while (g_runtime.exit_done.load(std::memory_order_acquire) == 0) {
+    const uint64_t now = MonotonicNs();
+    if (now >= until) break;
+    FutexWait(&g_runtime.exit_done, 0, until - now);
+  }
+}
+
+}  // namespace
+
+}  // namespace ringscope::recorder
