@@ -2,7 +2,9 @@
 // its example plugin), our declarations must agree with them, member by member. Elsewhere this file is empty.
 #include "plugin/abi.h"
 
-#if __has_include(<nccl/profiler.h>)
+#if __has_include(<nccl/profiler.h>) && __has_include(<nccl/err.h>)
+#include <nccl/err.h>
+
 #include <nccl/profiler.h>
 
 namespace ringscope::abi {
@@ -58,7 +60,8 @@ SAME(TableV5, start_event, ncclProfiler_v5_t, startEvent);
 SAME(TableV5, finalize, ncclProfiler_v5_t, finalize);
 #undef SAME
 
-static_assert(kProxyCtrl == ncclProfileProxyCtrl && kKernelLaunch == ncclProfileKernelLaunch);
+static_assert(static_cast<int>(kProxyCtrl) == ncclProfileProxyCtrl &&
+              static_cast<int>(kKernelLaunch) == ncclProfileKernelLaunch);
 static_assert(static_cast<int>(kOpInProgress) == ncclProfilerProxyOpInProgress_v4);
 static_assert(static_cast<int>(kStepSendPeerWait) == ncclProfilerProxyStepSendPeerWait_v4);
 static_assert(static_cast<int>(kStepRecvGpuWait) == ncclProfilerProxyStepRecvGPUWait);
