@@ -113,6 +113,7 @@ void TooManyEdges(const Plugin& plugin, const FlightView& view) {
   for (uint64_t peer = 1; peer <= kPeers; ++peer) open.push_back(driver.StartProxyOperation(coll, static_cast<int>(peer)));
   const uint64_t kept = view.Edges(*view.Comm(kId)), counted = view.Counter(flight::Counter::kEdgeNoRow) - before;
   Expect(kept + counted == kPeers, "edges kept + counted as lost", kept + counted, kPeers);
+  Expect(kept > flight::kEdgeRows * 3 / 4, "edges kept when every row is wanted", kept, flight::kEdgeRows);
   std::printf("%llu edges at once: %llu kept, %llu counted as lost\n", static_cast<unsigned long long>(kPeers),
               static_cast<unsigned long long>(kept), static_cast<unsigned long long>(counted));
   for (void* operation : open) call.Stop(operation);

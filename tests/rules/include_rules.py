@@ -63,9 +63,11 @@ def check_quoted(root, name, folder, path):
         return "write the path from the root of the project"
     if folder == NCCL_CHECK[0] and path.startswith(NCCL_CHECK[1]):
         return None
+    if path.startswith(FOREIGN):
+        return check_angled(folder, path)
     target = folder_of(path)
     if not target:
-        return "not a header of this project; third-party headers take <>"
+        return "not a header of this project, written from its root, nor of a known library"
     if folder in PROCESS_WORLD and path.endswith(".pb.h"):
         return "libprotobuf must not reach the training process"
     if not path.endswith(".pb.h") and not os.path.exists(os.path.join(root, path)):
@@ -129,7 +131,7 @@ class Seeded(unittest.TestCase):
         self.assert_refused("tools/a.cc", '"recorder/runtime.h"', ("recorder/runtime.h",))
 
     def test_libraries_stay_out_of_the_process(self):
-        for include in ("<google/protobuf/message.h>", "<absl/strings/str_cat.h>", "<string>", "<vector>", "<mutex>",
+        for include in ("<google/protobuf/message.h>", "<absl/strings/str_cat.h>", '"absl/strings/str_cat.h"', "<string>", "<vector>", "<mutex>",
                         '"proto/trace.pb.h"'):
             for folder in PROCESS_WORLD:
                 with self.subTest(folder=folder, include=include):
