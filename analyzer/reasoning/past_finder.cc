@@ -1,0 +1,310 @@
+// What is over: a process that was frozen and went on, an operation that stood still and was resolved. The job went on, so
+// this is never a hang, and at most `possible`: nobody can look at it any more.
+//
+// A freeze counts only if it delayed somebody: another rank was in an operation with this one while it lasted. A freeze that
+// hit all processes at once was the machine's (suspend, live migration, a starved host) and accuses no process.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/thresholds.h"
+#include "analyzer/reasoning/timeline.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+using model::Communicator;
+using model::Job;
+using model::Member;
+using model::Op;
+using model::Process;
+
+struct Span {
+  int64_t begin = 0, end = 0;
+  int64_t length() const { return end - begin; }
+  int64_t Shared(const Span& other) const {
+    return std::max<int64_t>(0, std::min(end, other.end) - std::max(begin, other.begin));
+  }
+};
+
+bool AtTheSameTime(const Span& a, const Span& b) {
+  const int64_t shorter = std::min(a.length(), b.length());
+  return shorter > 0 && static_cast<double>(a.Shared(b)) >= thresholds::kOverlap * static_cast<double>(shorter);
+}
+
+bool WentOn(const Process& process) {
+  return process.life != model::Life::kFrozen && process.life != model::Life::kGone &&
+         process.life != model::Life::kGoneOrFrozen;
+}
+
+int64_t Heartbeat(const Process& process) {
+  return static_cast<int64_t>(std::clamp(process.trace.settings().heartbeat_seconds(), 0.0, 60.0) * 1e9);
+}
+
+// The longest freeze of the process on its own clock; an empty span when it is too short to mean anything.
+Span Freeze(const Process& process) {
+  const trace::Liveness& live = process.trace.liveness();
+  const double beats = thresholds::kFreezeHeartbeats * static_cast<double>(Heartbeat(process));
+  if (live.freeze_begin_ns() <= 0 || live.freeze_ns() < thresholds::kFreezeFloorNs ||
+      static_cast<double>(live.freeze_ns()) < beats) {
+    return {};
+  }
+  return {live.freeze_begin_ns(), live.freeze_begin_ns() + live.freeze_ns()};
+}
+
+// Callbacks came in during the span: then only the recorder's thread stood still, not the process. The freeze began up to one
+// heartbeat after its noted begin, so the edges of the span prove nothing.
+bool Active(const Job& job, int process, const Span& span) {
+  const int64_t margin = std::max(Heartbeat(job.processes[process]), span.length() / 10);
+  const auto inside = [&](int64_t t) { return t > span.begin + margin && t < span.end - margin; };
+  for (const Communicator& c : job.communicators) {
+    for (const Member& m : c.members) {
+      if (m.process != process) continue;
+      for (const Op& op : m.ops) {
+        const trace::Operation& raw = op.raw;
+        if (inside(raw.entered_ns()) || inside(raw.returned_ns()) || inside(raw.enqueued_ns()) ||
+            inside(raw.started_ns()) || inside(raw.finished_ns())) {
+          return true;
+        }
+      }
+    }
+  }
+  for (const trace::Edge& edge : job.processes[process].trace.edges()) {
+    if (inside(edge.changed_ns())) return true;
+  }
+  return false;
+}
+
+struct Waiter {
+  const Communicator* communicator = nullptr;
+  const Member* member = nullptr;
+  const Op* op = nullptr;
+  int64_t waited_ns = 0;
+};
+
+// Other ranks that were in an operation of a shared communicator for most of the span (CLOCK_REALTIME), the longest first.
+std::vector<Waiter> Waiters(const Job& job, int process, const Span& span) {
+  std::map<RankKey, Waiter> waiters;
+  for (const Communicator& c : job.communicators) {
+    if (std::none_of(c.members.begin(), c.members.end(), [&](const Member& m) { return m.process == process; })) continue;
+    for (const Member& m : c.members) {
+      if (!m.has_record() || m.process == process) continue;
+      const Process& other = job.processes[m.process];
+      for (const Op& op : m.ops) {
+        if (!Finished(op) || op.raw.entered_ns() == 0) continue;
+        const int64_t shared = span.Shared({other.ToRealtime(op.raw.entered_ns()), other.ToRealtime(op.raw.finished_ns())});
+        if (static_cast<double>(shared) < thresholds::kOverlap * static_cast<double>(span.length())) continue;
+        Waiter& waiter = waiters[KeyOf(m)];
+        if (shared > waiter.waited_ns) waiter = {&c, &m, &op, shared};
+      }
+    }
+  }
+  std::vector<Waiter> sorted;
+  for (const auto& [key, waiter] : waiters) sorted.push_back(waiter);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Waiter& a, const Waiter& b) { return a.waited_ns > b.waited_ns; });
+  return sorted;
+}
+
+void Finish(Finding* finding) {
+  finding->set_confidence(Confidence::possible);
+  finding->set_past(true);
+  finding->mutable_cause()->set_id("not established");
+}
+
+// Spans of CLOCK_REALTIME in which a rank was frozen, so that a stall that they explain is not told twice.
+using Frozen = std::map<RankKey, Span>;
+
+void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candidates) {
+  std::vector<Span> spans(job.processes.size());
+  for (const Process& process : job.processes) {
+    const Span own = Freeze(process);
+    if (own.length() > 0 && WentOn(process)) spans[process.index] = {process.ToRealtime(own.begin), process.ToRealtime(own.end)};
+  }
+  for (const Process& process : job.processes) {
+    const Span& span = spans[process.index];
+    if (span.length() <= 0 || Active(job, process.index, Freeze(process))) continue;
+    size_t all = 0, host = 0, all_too = 0, host_too = 0;
+    for (const Process& other : job.processes) {
+      if (other.index == process.index) continue;
+      const bool too = AtTheSameTime(span, spans[other.index]);
+      ++all;
+      all_too += too;
+      host += other.host == process.host;
+      host_too += too && other.host == process.host;
+    }
+    if ((host > 0 && host == host_too) || (all > 0 && 2 * all_too >= all)) continue;
+    const std::vector<Waiter> waiters = Waiters(job, process.index, span);
+    if (waiters.empty()) continue;
+
+    std::set<int> ranks;
+    const Member* self = nullptr;
+    for (const Communicator& c : job.communicators) {
+      for (const Member& m : c.members) {
+        if (m.process != process.index) continue;
+        ranks.insert(m.job_rank);
+        if (self == nullptr) self = &m;
+        (*frozen)[KeyOf(m)] = span;
+      }
+    }
+    Candidate candidate;
+    candidate.order = Class::kPast;
+    candidate.communicator = waiters.front().communicator->index;
+    candidate.position = waiters.front().op->p2p() ? 0 : waiters.front().op->position();
+    Finding& finding = candidate.finding;
+    finding.set_kind(Kind::process_stopped);
+    AddRanks(ranks, finding.mutable_who()->mutable_ranks());
+    finding.mutable_who()->add_hosts(process.host);
+    const std::string name = RankText(*waiters.front().communicator, *self);
+    finding.set_title(absl::StrCat("The process of ", name, " stood still for ", DurationText(span.length()),
+                                   " and went on; the others waited for it"));
+    *finding.add_evidence() = MemberEvidence(
+        job, *self, 0, absl::StrCat("its recorder thread did not run for ", DurationText(span.length()),
+                                    " although it waited for no CPU, and no callback came in"));
+    std::set<int> waiting;
+    for (size_t i = 0; i < waiters.size(); ++i) {
+      const Waiter& waiter = waiters[i];
+      waiting.insert(waiter.member->job_rank);
+      if (i >= 4) continue;
+      *finding.add_evidence() =
+          MemberEvidence(job, *waiter.member, waiter.op->raw.row(),
+                         absl::StrCat("was in ", OpText(waiter.op->raw), " (communicator ", waiter.communicator->Label(), ") for ",
+                                      DurationText(waiter.waited_ns), " of that time"));
+    }
+    for (int rank : ranks) waiting.erase(rank);
+    AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
+    Finish(&finding);
+    finding.set_refuted_by("the whole machine was suspended at that time, or only the recorder's thread was held back");
+    finding.mutable_next()->set_text("See who stopped it: a debugger, SIGSTOP from a job manager, a cgroup freezer, a checkpoint of the "
+                                     "container, memory pressure.");
+    finding.mutable_next()->set_command("journalctl --since <time of the pause>; cat /sys/fs/cgroup/<job>/cgroup.events");
+    candidates->push_back(std::move(candidate));
+  }
+}
+
+// A stall that its reporters saw end, by communicator and position.
+struct Stall {
+  int64_t length_ns = 0;
+  std::vector<const Member*> reporters;
+};
+using StallKey = std::tuple<int, bool, uint64_t>;  // communicator, p2p, position
+
+std::map<StallKey, Stall> ResolvedStalls(const Job& job) {
+  std::map<StallKey, Stall> stalls;
+  for (const Communicator& c : job.communicators) {
+    for (const Member& m : c.members) {
+      if (!m.has_record() || m.raw == nullptr || m.finalized_open) continue;
+      for (const trace::StallFinding& finding : job.processes[m.process].trace.stalls()) {
+        if (finding.communicator() != m.raw->row() || finding.resolved_ns() == 0) continue;
+        const Op* op = finding.p2p() ? nullptr : m.Collective(finding.position());
+        if (op != nullptr && Open(*op)) continue;  // given up, not resolved
+        Stall& stall = stalls[{c.index, finding.p2p(), finding.position()}];
+        stall.length_ns = std::max(stall.length_ns, finding.resolved_ns() - finding.since_ns());
+        stall.reporters.push_back(&m);
+      }
+    }
+  }
+  return stalls;
+}
+
+// Members that came to the operation when the others had waited for long: the shortest in it (no clocks compared). Empty when
+// the record does not tell.
+std::vector<const Member*> Latecomers(const Communicator& c, uint64_t position, int64_t stall_ns, const Timelines& timelines) {
+  std::vector<std::pair<int64_t, const Member*>> times;
+  int64_t longest = 0;
+  for (const Member& m : c.members) {
+    const Op* op = m.has_record() ? m.Collective(position) : nullptr;
+    if (op == nullptr || HostDuration(*op) == 0) return {};
+    times.push_back({HostDuration(*op), &m});
+    longest = std::max(longest, times.back().first);
+  }
+  std::vector<const Member*> late;
+  for (const auto& [time, member] : times) {
+    if (2 * time >= longest) continue;
+    // Late on its own account: it was out of NCCL for about as long as the others waited.
+    const int64_t entered = member->Collective(position)->raw.entered_ns();
+    const int64_t free = timelines.at(KeyOf(*member)).FreeSince(entered);
+    if (free != 0 && 2 * (entered - free) >= stall_ns) late.push_back(member);
+  }
+  return 2 * late.size() <= times.size() ? late : std::vector<const Member*>{};
+}
+
+void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* candidates) {
+  const Timelines timelines = MakeTimelines(job);
+  for (const auto& [key, stall] : ResolvedStalls(job)) {
+    const auto& [index, p2p, position] = key;
+    const Communicator& c = job.communicators[index];
+    std::vector<const Member*> late;
+    if (!p2p) late = Latecomers(c, position, stall.length_ns, timelines);
+    std::set<int> ranks, reporters;
+    bool explained = false;
+    for (const Member* m : late) {
+      ranks.insert(m->job_rank);
+      explained |= frozen.count(KeyOf(*m)) > 0;
+    }
+    for (const auto& [who, span] : frozen) {
+      for (const Member& m : c.members) explained |= m.has_record() && KeyOf(m) == who && late.empty();
+    }
+    if (explained) continue;
+    for (const Member* m : stall.reporters) reporters.insert(m->job_rank);
+    for (int rank : ranks) reporters.erase(rank);
+
+    Candidate candidate;
+    candidate.order = Class::kPast;
+    candidate.communicator = c.index;
+    candidate.position = p2p ? 0 : position;
+    Finding& finding = candidate.finding;
+    finding.mutable_who()->add_communicators(c.Label());
+    AddRanks(ranks, finding.mutable_who()->mutable_ranks());
+    AddRanks(reporters, finding.mutable_collateral()->mutable_ranks());
+    const std::string place = p2p || position == 0 ? absl::StrCat("An operation of communicator ", c.Label()) : PlaceText(c, position);
+    if (late.empty()) {
+      finding.set_kind(Kind::undetermined);
+      finding.set_title(absl::StrCat(p2p || position == 0 ? place : absl::StrCat("In ", place, " the ranks"), " stood still for ",
+                                     DurationText(stall.length_ns), " and went on; the records do not tell why"));
+    } else {
+      finding.set_kind(Kind::missing_rank);
+      finding.set_title(absl::StrCat(RanksText(ranks), " came to ", place, " ", DurationText(stall.length_ns),
+                                     " after the others; then the job went on"));
+      for (const Member* m : late) {
+        const Op* op = m->Collective(position);
+        *finding.add_evidence() = MemberEvidence(
+            job, *m, op->raw.row(),
+            absl::StrCat("was outside NCCL before ", OpText(op->raw), " for ",
+                         DurationText(op->raw.entered_ns() - timelines.at(KeyOf(*m)).FreeSince(op->raw.entered_ns())),
+                         ", then needed ", DurationText(HostDuration(*op))));
+      }
+    }
+    for (size_t i = 0; i < stall.reporters.size() && i < 4; ++i) {
+      const Member& m = *stall.reporters[i];
+      const Op* op = p2p ? nullptr : m.Collective(position);
+      *finding.add_evidence() = MemberEvidence(job, m, op == nullptr ? 0 : op->raw.row(),
+                                               absl::StrCat("noticed no progress for ", DurationText(stall.length_ns), ", then it went on"));
+    }
+    Finish(&finding);
+    finding.set_refuted_by("a record of that time which shows another rank or an edge behind it");
+    finding.mutable_next()->set_text("If it happens again, take the stacks while it lasts; a checkpoint, an evaluation or a slow batch on "
+                                     "one rank looks like this.");
+    finding.mutable_next()->set_command("py-spy dump --pid <pid of the rank>");
+    candidates->push_back(std::move(candidate));
+  }
+}
+
+std::vector<Candidate> FindPast(const Job& job) {
+  std::vector<Candidate> candidates;
+  Frozen frozen;
+  FindFreezes(job, &frozen, &candidates);
+  FindResolved(job, frozen, &candidates);
+  return candidates;
+}
+
+const Register kRegister("past", FindPast);
+
+}  // namespace
+}  // namespace ringscope::reasoning

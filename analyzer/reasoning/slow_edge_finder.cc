@@ -1,0 +1,131 @@
+// A network edge that is slow, by what its send steps wait for (failure-knowledge Part 3.2).
+//
+// In steady state all edges of a ring carry the same number of bytes in the same time, and every kernel is equally long, so
+// neither bytes per second nor kernel times name the slow edge. What differs is the wait state: only on the slow edge do
+// steps spend their time handed to the network (SendWait); everywhere else they wait for their GPU.
+//
+// Blind spot: transports that complete a send when it is copied (TCP sockets) show no SendWait; then nothing is said.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/samples.h"
+#include "analyzer/reasoning/thresholds.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+using model::Communicator;
+using model::Job;
+
+// All channels of one direction between two ranks.
+struct Load {
+  uint64_t steps = 0;
+  uint64_t bytes = 0;
+  int64_t wire_ns = 0, other_ns = 0;  // step-ns in SendWait; in the states before it
+  bool open = false;                  // an operation is not over: its wait is a stall or not yet known
+  const model::Edge* sample = nullptr;
+  int64_t PerStep() const { return steps == 0 ? 0 : wire_ns / static_cast<int64_t>(steps); }
+  double Share() const {
+    const double all = static_cast<double>(wire_ns) + static_cast<double>(other_ns);
+    return all <= 0 ? 0 : static_cast<double>(wire_ns) / all;
+  }
+};
+
+using Loads = std::map<std::pair<int, int>, Load>;  // from, to
+
+std::map<int, Loads> Collect(const Job& job) {
+  std::map<int, Loads> loads;
+  for (const model::Edge& edge : job.edges) {
+    if (edge.communicator < 0 || edge.p2p || !edge.sender || edge.sender->raw == nullptr) continue;
+    const trace::Edge& raw = *edge.sender->raw;
+    if (raw.wait_ns_size() < 3) continue;
+    Load& load = loads[edge.communicator][{edge.from, edge.to}];
+    load.steps += raw.steps_total();
+    load.bytes += raw.bytes();
+    load.wire_ns += std::max<int64_t>(0, raw.wait_ns(2));
+    load.other_ns += std::max<int64_t>(0, raw.wait_ns(0)) + std::max<int64_t>(0, raw.wait_ns(1));
+    load.open |= edge.sender->open;
+    if (load.sample == nullptr || raw.steps_total() > load.sample->sender->raw->steps_total()) load.sample = &edge;
+  }
+  return loads;
+}
+
+bool AboutEqual(uint64_t a, uint64_t b) {
+  const double x = static_cast<double>(a), y = static_cast<double>(b);
+  return x <= y * thresholds::kEdgeTrafficRatio && y <= x * thresholds::kEdgeTrafficRatio;
+}
+
+void Judge(const Job& job, const Communicator& c, const Loads& loads, std::vector<Candidate>* candidates) {
+  for (const auto& [ends, load] : loads) {
+    if (load.open || load.steps < thresholds::kEdgeSteps || load.PerStep() < thresholds::kEdgeWireFloorNs) continue;
+    if (load.Share() < thresholds::kEdgeWireShare) continue;
+    std::vector<int64_t> others;
+    for (const auto& [other_ends, other] : loads) {
+      if (other_ends == ends || other.steps < thresholds::kEdgeSteps) continue;
+      if (!AboutEqual(load.steps, other.steps) || !AboutEqual(load.bytes, other.bytes)) continue;
+      others.push_back(other.PerStep());
+    }
+    if (others.empty()) continue;
+    const int64_t usual = Median(others);
+    if (static_cast<double>(load.PerStep()) < thresholds::kEdgeWireRatio * static_cast<double>(std::max<int64_t>(usual, 1))) continue;
+
+    const model::Member &from = c.members[ends.first], &to = c.members[ends.second];
+    Candidate candidate;
+    candidate.order = Class::kSlow;
+    candidate.communicator = c.index;
+    Finding& finding = candidate.finding;
+    finding.set_kind(Kind::edge_slow);
+    // One other edge is the way back of the same pair: it can be fast for its own reasons.
+    finding.set_confidence(others.size() >= 2 ? Confidence::probable : Confidence::possible);
+    finding.mutable_who()->add_communicators(c.Label());
+    if (from.job_rank >= 0 && to.job_rank >= 0) {
+      EdgeName* edge = finding.mutable_who()->add_edges();
+      edge->set_from(from.job_rank);
+      edge->set_to(to.job_rank);
+    }
+    finding.set_title(absl::StrCat("The network edge from ", RankText(c, from), " to ", RankText(c, to), " is slow: a send step spends ",
+                                   DurationText(load.PerStep()), " on the wire, on comparable edges ", DurationText(usual)));
+    const model::Process* driver = nullptr;
+    if (load.sample->sender->process >= 0) driver = &job.processes[load.sample->sender->process];
+    Evidence* evidence = finding.add_evidence();
+    evidence->set_text(absl::StrCat(load.steps, " send steps, ", absl::StrFormat("%.0f", 100 * load.Share()),
+                                    " % of their open time in SendWait; ", others.size(), " other edges with about equal traffic: ",
+                                    DurationText(usual), " a step (median)"));
+    if (driver != nullptr) {
+      evidence->set_source(absl::StrCat("rank ", driver->job_rank, " on ", driver->host, " (", driver->source, ")"));
+      evidence->set_rank(driver->job_rank);
+    } else {
+      evidence->set_rank(-1);
+    }
+    evidence->set_row(load.sample->sender->raw->row());
+    std::set<int> waiting;
+    for (const model::Member& member : c.members) waiting.insert(member.job_rank);
+    AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
+    finding.mutable_cause()->set_id("not established");
+    finding.set_refuted_by("a single long stall in the past (the record keeps sums, not the distribution), or the same edge fast with "
+                           "another network interface");
+    finding.mutable_next()->set_text("Measure this path by itself in both directions and read the error and congestion counters of the "
+                                     "interfaces at both ends.");
+    finding.mutable_next()->set_command("ib_write_bw <host of the receiver>; ethtool -S <interface>; perfquery -x");
+    candidates->push_back(std::move(candidate));
+  }
+}
+
+std::vector<Candidate> FindSlowEdges(const Job& job) {
+  std::vector<Candidate> candidates;
+  for (const auto& [communicator, loads] : Collect(job)) Judge(job, job.communicators[communicator], loads, &candidates);
+  return candidates;
+}
+
+const Register kRegister("slow edge", FindSlowEdges);
+
+}  // namespace
+}  // namespace ringscope::reasoning

@@ -1,0 +1,61 @@
+// When one rank of the job was free: its operations over all its communicators on one clock.
+#ifndef RINGSCOPE_ANALYZER_REASONING_TIMELINE_H_
+#define RINGSCOPE_ANALYZER_REASONING_TIMELINE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "analyzer/model/model.h"
+
+namespace ringscope::reasoning {
+
+class Timeline {
+ public:
+  void Add(const model::Op& op) {
+    if (op.raw.entered_ns() != 0) spans_.push_back({op.raw.entered_ns(), op.raw.finished_ns()});
+  }
+  // REQUIRES: called once, after the last Add.
+  void Sort() {
+    std::sort(spans_.begin(), spans_.end());
+    int64_t newest = 0;
+    for (Span& span : spans_) newest = span.finished = std::max(newest, span.finished);
+  }
+  // Newest known completion among the operations entered before `entered`; 0 when there is none. Later than `entered` when
+  // the call was made while an earlier operation still ran.
+  int64_t FreeSince(int64_t entered) const {
+    const auto it = std::lower_bound(spans_.begin(), spans_.end(), Span{entered, 0});
+    return it == spans_.begin() ? 0 : std::prev(it)->finished;
+  }
+
+ private:
+  struct Span {
+    int64_t entered, finished;
+    bool operator<(const Span& other) const { return entered < other.entered; }
+  };
+  std::vector<Span> spans_;
+};
+
+using RankKey = std::pair<int, int>;  // process, job rank: one rank of the job, however many communicators it is in
+inline RankKey KeyOf(const model::Member& member) { return {member.process, member.job_rank}; }
+using Timelines = std::map<RankKey, Timeline>;
+
+inline Timelines MakeTimelines(const model::Job& job) {
+  Timelines timelines;
+  for (const model::Communicator& c : job.communicators) {
+    for (const model::Member& m : c.members) {
+      if (!m.has_record()) continue;
+      Timeline& timeline = timelines[KeyOf(m)];
+      for (const model::Op& op : m.ops) timeline.Add(op);
+    }
+  }
+  for (auto& [key, timeline] : timelines) timeline.Sort();
+  return timelines;
+}
+
+}  // namespace ringscope::reasoning
+
+#endif  // RINGSCOPE_ANALYZER_REASONING_TIMELINE_H_
