@@ -1,0 +1,190 @@
+#include "analyzer/ingest/collect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
+
+#include "analyzer/ingest/flight_reader.h"
+#include "analyzer/ingest/gzip.h"
+#include "analyzer/ingest/trace_reader.h"
+
+namespace ringscope::ingest {
+namespace {
+
+constexpr size_t kHeadBytes = 16384;
+constexpr int kMaxDepth = 64;
+
+// A line of NCCL's log holds " NCCL INFO " or the like; the first lines of a job's output may be others'.
+bool LooksLikeNcclLog(const std::string& head) {
+  for (const char* mark : {" NCCL INFO ", " NCCL WARN ", "NCCL version ", " NCCL TRACE "}) {
+    if (head.find(mark) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string Listed(const std::vector<std::string>& names, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < most; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", names[i]);
+  if (names.size() > most) absl::StrAppend(&text, " and ", names.size() - most, " more");
+  return text;
+}
+
+class Walk {
+ public:
+  explicit Walk(const Progress& progress) : progress_(progress) {}
+
+  void Given(const std::string& path) {
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0) {
+      ++out_.missing;
+      const bool absent = errno == ENOENT || errno == ENOTDIR;
+      out_.problems.push_back(absl::StrCat(path, ": ", strerror(errno), absent ? "; check the path"
+                                                                              : "; read it as the user that ran the job, or as root"));
+      return;
+    }
+    Visit(path, st, 0, /*given=*/true);
+  }
+
+  Collected Take() { return std::move(out_); }
+
+ private:
+  void Visit(const std::string& path, const struct stat& st, int depth, bool given) {
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
+      out_.unknown.push_back(absl::StrCat(path, " (not a regular file)"));
+      return;
+    }
+    if (!seen_.emplace(st.st_dev, st.st_ino).second) return;  // another path or a loop of links
+    if (S_ISREG(st.st_mode)) return File(path, given);
+    if (depth > kMaxDepth) {
+      out_.problems.push_back(absl::StrCat(path, ": directories nested deeper than ", kMaxDepth, "; give this one by itself"));
+      return;
+    }
+    Directory(path, depth, given);
+  }
+
+  void Directory(const std::string& path, int depth, bool given) {
+    DIR* directory = opendir(path.c_str());
+    if (directory == nullptr) {
+      if (given) ++out_.missing;
+      out_.problems.push_back(absl::StrCat(path, ": ", strerror(errno), "; read it as the user that ran the job, or as root"));
+      return;
+    }
+    std::vector<std::string> names;
+    while (const dirent* entry = readdir(directory)) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+    }
+    closedir(directory);
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const std::string child = absl::StrCat(path, absl::EndsWith(path, "/") ? "" : "/", name);
+      struct stat st;
+      if (stat(child.c_str(), &st) != 0) {
+        // A dangling link, a loop of links, or a file that went away while we walked: nothing to read.
+        out_.unknown.push_back(absl::StrCat(child, " (", strerror(errno), ")"));
+        continue;
+      }
+      Visit(child, st, depth + 1, /*given=*/false);
+    }
+  }
+
+  void File(const std::string& path, bool given) {
+    ++out_.walked;
+    if (progress_) progress_(path, 0, 0);
+    auto head = ReadHead(path, kHeadBytes);
+    if (!head.ok()) {
+      if (given) ++out_.missing;
+      return Problem(head.status());
+    }
+    if (LooksLikeGzip(*head)) return Compressed(path, *head);
+    if (LooksLikeTrace(*head)) return Keep(path, ReadTrace(path, progress_));
+    if (LooksLikeFlight(*head)) return Keep(path, ReadFlight(path, progress_));
+    Other(path, *head);
+  }
+
+  void Compressed(const std::string& path, const std::string& head) {
+    auto start = Gunzip(head, kHeadBytes, path);
+    if (!start.ok()) return Problem(start.status());
+    const bool is_trace = LooksLikeTrace(start->bytes), is_flight = LooksLikeFlight(start->bytes);
+    if (!is_trace && !is_flight) return Other(path, start->bytes);
+    auto bytes = ReadWhole(path, kMaxTraceBytes, progress_);
+    if (!bytes.ok()) return Problem(bytes.status());
+    auto whole = Gunzip(*bytes, is_trace ? kMaxTraceBytes : kMaxFlightBytes, path);
+    if (!whole.ok()) return Problem(whole.status());
+    if (is_trace) return Keep(path, ParseTrace(whole->bytes, path));
+    Keep(path, ParseFlight(whole->bytes, path));
+  }
+
+  // Files with the name of a record that hold none are damaged records; the rest are somebody else's.
+  void Other(const std::string& path, const std::string& head) {
+    const bool named_trace = absl::EndsWith(path, ".trace") || absl::EndsWith(path, ".trace.tmp");
+    const bool named_flight = absl::EndsWith(path, ".flight") || absl::EndsWith(path, ".flight.tmp");
+    if (named_trace) {
+      ++out_.damaged;
+      return Problem(ParseTrace(head, path).status());
+    }
+    if (named_flight) {
+      ++out_.damaged;
+      return Problem(ParseFlight(head, path).status());
+    }
+    if (LooksLikeNcclLog(head)) {
+      out_.nccl_logs.push_back(path);
+    } else {
+      out_.unknown.push_back(path);
+    }
+  }
+
+  void Problem(const absl::Status& status) { out_.problems.push_back(std::string(status.message())); }
+
+  void Keep(const std::string& path, absl::StatusOr<TraceFile> file) {
+    if (!file.ok()) {
+      ++out_.damaged;
+      return Problem(file.status());
+    }
+    out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
+    out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
+  }
+  void Keep(const std::string& path, absl::StatusOr<FlightFile> file) {
+    if (!file.ok()) {
+      ++out_.damaged;
+      return Problem(file.status());
+    }
+    out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
+    out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/true, file->torn, file->read_realtime_ns});
+  }
+
+  const Progress& progress_;
+  Collected out_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+};
+
+}  // namespace
+
+std::vector<std::string> Collected::Sentences() const {
+  std::vector<std::string> out = problems;
+  if (!nccl_logs.empty()) {
+    out.push_back(absl::StrCat(nccl_logs.size(), nccl_logs.size() == 1 ? " NCCL log was" : " NCCL logs were",
+                               " found and not read by this version: ", Listed(nccl_logs, 3)));
+  }
+  if (!unknown.empty()) {
+    out.push_back(absl::StrCat(unknown.size(), unknown.size() == 1 ? " file is" : " files are",
+                               " not recognised and left out: ", Listed(unknown, 5)));
+  }
+  return out;
+}
+
+Collected Collect(const std::vector<std::string>& paths, const Progress& progress) {
+  Walk walk(progress);
+  for (const std::string& path : paths) walk.Given(path);
+  return walk.Take();
+}
+
+}  // namespace ringscope::ingest

@@ -1,0 +1,22 @@
+// A diagnosis for the engineer who is called at night: what, who, how sure, why, what next; then the rest.
+#ifndef RINGSCOPE_ANALYZER_REPORT_TEXT_H_
+#define RINGSCOPE_ANALYZER_REPORT_TEXT_H_
+
+#include <string>
+
+#include "analyzer/model/model.h"
+#include "proto/diagnosis.pb.h"
+
+namespace ringscope::report {
+
+struct TextOptions {
+  bool colour = false;
+  int width = 100;             // columns
+  int communicators = 12;      // shown at most; those with something open first
+};
+
+std::string RenderText(const Diagnosis& diagnosis, const model::Job& job, const TextOptions& options);
+
+}  // namespace ringscope::report
+
+#endif  // RINGSCOPE_ANALYZER_REPORT_TEXT_H_

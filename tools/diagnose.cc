@@ -1,0 +1,96 @@
+// ringscope diagnose: files to findings to text or JSON.
+#include <stdio.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "analyzer/ingest/collect.h"
+#include "analyzer/model/model.h"
+#include "analyzer/reasoning/finder.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/text.h"
+#include "tools/command.h"
+#include "tools/progress.h"
+
+namespace ringscope::tools {
+namespace {
+
+int ExitCode(const Diagnosis& d) {
+  bool undetermined = false;
+  for (const Finding& f : d.findings()) {
+    if (f.past() || f.kind() == Kind::none) continue;
+    if (f.kind() != Kind::undetermined) return kFaultFound;
+    undetermined = true;
+  }
+  return undetermined ? kUndetermined : kNothingWrong;
+}
+
+// Nothing to reason about: says why, and which of the two it is.
+int NoRecords(const ingest::Collected& collected) {
+  for (const auto& sentence : collected.Sentences()) fprintf(stderr, "ringscope: %s\n", sentence.c_str());
+  if (collected.damaged > 0) {
+    fprintf(stderr, "ringscope: no record could be read (%d damaged)\n", collected.damaged);
+    return kDamaged;
+  }
+  fprintf(stderr,
+          "ringscope: no Ringscope record among %d files. Traces lie in RINGSCOPE_DIR (default ./ringscope-traces), flight "
+          "files in RINGSCOPE_FLIGHT_DIR (default /dev/shm/ringscope-<uid>) of each host; `ringscope env` shows both\n",
+          collected.walked);
+  return collected.missing > 0 || collected.walked == 0 ? kNoInput : kDamaged;
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.positional().empty()) {
+    fprintf(stderr, "ringscope diagnose: give files or directories; `ringscope diagnose --help` says which\n");
+    return kUsage;
+  }
+  ingest::Collected collected;
+  {
+    ProgressLine progress;
+    collected = ingest::Collect(arguments.positional(), progress.callback());
+  }
+  if (collected.records.empty()) return NoRecords(collected);
+  model::Job job = model::BuildJob(std::move(collected.records));
+  const auto sentences = collected.Sentences();
+  job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
+  const Diagnosis diagnosis = reasoning::Diagnose(job);
+  std::string out;
+  if (arguments.Get("format") == "json") {
+    auto json = report::ToJson(diagnosis);
+    if (!json.ok()) {
+      fprintf(stderr, "ringscope: %s\n", std::string(json.status().message()).c_str());
+      return kInternal;
+    }
+    out = *std::move(json);
+  } else {
+    report::TextOptions options;
+    options.colour = UseColour(arguments.Get("color"));
+    out = report::RenderText(diagnosis, job, options);
+  }
+  if (fwrite(out.data(), 1, out.size(), stdout) != out.size() || fflush(stdout) != 0) {
+    fprintf(stderr, "ringscope: the report could not be written\n");
+    return kInternal;
+  }
+  return ExitCode(diagnosis);
+}
+
+}  // namespace
+
+const Command kDiagnose = {
+    "diagnose",
+    "PATH... [--format=text|json] [--color=auto|always|never]",
+    "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
+    "PATH is a file or a directory, searched with everything below it: traces, flight files of processes that live or\n"
+    "were killed, gzip'd or not. Give all hosts' directories at once; records find each other by communicator.\n"
+    "Files that are damaged or not ours are named and left out, the rest is still diagnosed.\n"
+    "\n"
+    "  ringscope diagnose ringscope-traces /dev/shm/ringscope-$(id -u)\n"
+    "  ringscope diagnose --format=json collected/ | jq '.findings[0]'\n"
+    "\n"
+    "The text puts the initiating finding first: who, what kind, how sure (established, probable, possible), the evidence\n"
+    "with rank and table entry, what would refute it and the next evidence to collect. JSON: docs/verdicts.md.\n",
+    {{"format", {"text", "json"}, "text", "how to print the diagnosis"}, ColourFlag()},
+    Run};
+
+}  // namespace ringscope::tools

@@ -1,0 +1,90 @@
+#include <stdio.h>
+#include <string.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/nearest.h"
+
+namespace ringscope::tools {
+namespace {
+
+const Command* const kCommands[] = {&kDiagnose, &kShow, &kEnv};
+
+void PrintHelp(FILE* to) {
+  fprintf(to,
+          "ringscope reads what Ringscope recorded of a distributed GPU job and says who failed first.\n"
+          "\n"
+          "usage: ringscope COMMAND ...      `ringscope COMMAND --help` says more\n"
+          "\n");
+  for (const Command* c : kCommands) fprintf(to, "  %-10s %s\n", c->name, c->summary);
+  fprintf(to,
+          "\n"
+          "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job (NCCL >= 2.27). Each process\n"
+          "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes traces to RINGSCOPE_DIR when\n"
+          "an operation stalls and at its end. Then: ringscope diagnose DIR...\n"
+          "\n"
+          "exit codes\n"
+          "   0  nothing wrong found (or what was wrong is over)\n"
+          "   1  a fault was found\n"
+          "   2  something is wrong and the evidence does not say what\n"
+          "  64  wrong usage\n"
+          "  65  input damaged or not usable, nothing could be read\n"
+          "  66  input missing or unreadable\n"
+          "  70  internal error\n"
+          "\n"
+          "environment: NO_COLOR turns colour off. `ringscope --version` prints the version.\n");
+}
+
+void PrintHelp(const Command& c) {
+  printf("usage: ringscope %s %s\n\n%s.\n\n%s\n", c.name, c.synopsis, c.summary, c.help);
+  for (const Flag& f : c.flags) {
+    std::string values;
+    for (const char* v : f.choices) values += (values.empty() ? "" : "|") + std::string(v);
+    if (values.empty()) values = "N";
+    printf("  --%s=%s\n        %s (default %s)\n", f.name, values.c_str(), f.meaning, f.default_value);
+  }
+}
+
+int Main(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    PrintHelp(stderr);
+    return kUsage;
+  }
+  if (words[0] == "--version" || words[0] == "version") {
+    printf("ringscope %s\n", RINGSCOPE_VERSION);
+    return kNothingWrong;
+  }
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    for (const Command* c : kCommands) {
+      if (words.size() > 1 && words[1] == c->name) return PrintHelp(*c), kNothingWrong;
+    }
+    PrintHelp(stdout);
+    return kNothingWrong;
+  }
+  std::vector<std::string> names = {"--help", "--version"};
+  for (const Command* c : kCommands) {
+    names.push_back(c->name);
+    if (words[0] != c->name) continue;
+    Arguments arguments;
+    if (!arguments.Parse(*c, {words.begin() + 1, words.end()})) return kUsage;
+    if (arguments.help()) return PrintHelp(*c), kNothingWrong;
+    return c->run(arguments);
+  }
+  fprintf(stderr, "ringscope: no command %s%s\n", words[0].c_str(), DidYouMean(words[0], names).c_str());
+  return kUsage;
+}
+
+}  // namespace
+}  // namespace ringscope::tools
+
+int main(int argc, char** argv) {
+  try {
+    return ringscope::tools::Main({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    fprintf(stderr, "ringscope: internal error: %s\n", e.what());
+    return ringscope::tools::kInternal;
+  }
+}

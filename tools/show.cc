@@ -1,0 +1,78 @@
+// ringscope show: what one record holds.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "analyzer/ingest/collect.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/record_text.h"
+#include "tools/command.h"
+#include "tools/progress.h"
+
+namespace ringscope::tools {
+namespace {
+
+bool Number(const Arguments& arguments, const char* flag, int* value) {
+  const std::string text = arguments.Get(flag);
+  char* end = nullptr;
+  const long n = strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != 0 || n < -1 || n > 1000000) {
+    fprintf(stderr, "ringscope show: --%s=%s is not a number from -1 (all) to 1000000\n", flag, text.c_str());
+    return false;
+  }
+  *value = static_cast<int>(n);
+  return true;
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.positional().empty()) {
+    fprintf(stderr, "ringscope show: give a trace or flight file\n");
+    return kUsage;
+  }
+  report::RecordTextOptions options;
+  options.colour = UseColour(arguments.Get("color"));
+  if (!Number(arguments, "ops", &options.operations) || !Number(arguments, "edges", &options.edges)) return kUsage;
+  ingest::Collected collected;
+  {
+    ProgressLine progress;
+    collected = ingest::Collect(arguments.positional(), progress.callback());
+  }
+  const bool json = arguments.Get("format") == "json";
+  std::string out;
+  for (const model::Record& record : collected.records) {
+    if (!json) {
+      if (!out.empty()) out += "\n";
+      out += report::RenderRecord(record, options);
+      continue;
+    }
+    auto text = report::ToJson(record.trace);
+    if (!text.ok()) {
+      fprintf(stderr, "ringscope: %s: %s\n", record.source.c_str(), std::string(text.status().message()).c_str());
+      return kInternal;
+    }
+    out += *text;
+  }
+  fwrite(out.data(), 1, out.size(), stdout);
+  fflush(stdout);
+  for (const auto& sentence : collected.Sentences()) fprintf(stderr, "ringscope: %s\n", sentence.c_str());
+  if (!collected.records.empty()) return kNothingWrong;
+  return collected.missing > 0 ? kNoInput : kDamaged;
+}
+
+}  // namespace
+
+const Command kShow = {
+    "show",
+    "FILE... [--format=text|json] [--ops=N] [--edges=N] [--color=auto|always|never]",
+    "print what a trace or flight file holds, nothing concluded",
+    "Identity of the process, why and when it was written, settings, what was lost, calls in flight, communicators with\n"
+    "their operations, edges. Times are seconds before the record was written. A flight file of a living process may be\n"
+    "read at any time; reading it changes nothing. JSON is one object a file with the names of proto/trace.proto.\n",
+    {{"format", {"text", "json"}, "text", "how to print the record"},
+     {"ops", {}, "20", "newest operations shown per communicator besides the unfinished ones; -1 all"},
+     {"edges", {}, "64", "edges shown, open ones first; -1 all"},
+     ColourFlag()},
+    Run};
+
+}  // namespace ringscope::tools
