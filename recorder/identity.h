@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "recorder/settings.h"
-#include "recorder/text.h"
+#include "recorder/flight/text.h"
 
 namespace ringscope::recorder {
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recorder/text.h"
+#include "recorder/flight/text.h"
 
 namespace ringscope::recorder {
 namespace {

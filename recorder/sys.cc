@@ -11,7 +11,7 @@
 
 #include <atomic>
 
-#include "recorder/text.h"
+#include "recorder/flight/text.h"
 
 namespace ringscope::recorder {
 

@@ -1,13 +1,13 @@
 // Text in fixed buffers: what this process world uses in place of std::string and printf. No allocation; what does not fit
 // is cut, the result is always NUL-terminated, and `cut()` tells.
-#ifndef RINGSCOPE_RECORDER_TEXT_H_
-#define RINGSCOPE_RECORDER_TEXT_H_
+#ifndef RINGSCOPE_RECORDER_FLIGHT_TEXT_H_
+#define RINGSCOPE_RECORDER_FLIGHT_TEXT_H_
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-namespace ringscope::recorder {
+namespace ringscope {
 
 // Appends to a buffer that the caller owns and that must outlive this object. capacity >= 1.
 class Text {
@@ -128,6 +128,6 @@ inline bool StartsWith(const char* s, const char* prefix) {
   return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-}  // namespace ringscope::recorder
+}  // namespace ringscope
 
-#endif  // RINGSCOPE_RECORDER_TEXT_H_
+#endif  // RINGSCOPE_RECORDER_FLIGHT_TEXT_H_

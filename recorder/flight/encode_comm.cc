@@ -1,0 +1,227 @@
+// Communicators with their operations: open ones and the newest in full, older finished ones column by column.
+#include <string.h>
+
+#include <algorithm>
+
+#include "recorder/flight/encoder.h"
+
+namespace ringscope::flight {
+namespace {
+
+constexpr uint32_t kNewestInFull = 32;
+
+int64_t Difference(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+// `then` - `base`, 0 when either did not happen.
+int64_t After(int64_t base, int64_t then) { return base && then ? Difference(then, base) : 0; }
+uint64_t AfterUnsigned(int64_t base, int64_t then) {
+  const int64_t d = After(base, then);
+  return d > 0 ? static_cast<uint64_t>(d) : 0;
+}
+
+int64_t RootOf(const OpView& op) { return op.root == 0xffffff ? -1 : static_cast<int64_t>(op.root); }
+int64_t PeerOf(const OpView& op) {
+  return op.peer == kNoRank ? -1 : static_cast<int64_t>(static_cast<int32_t>(op.peer));
+}
+uint32_t TailTasks(const OpView& op) {
+  return op.flags & kOpTail ? static_cast<uint32_t>(op.group >> 48) : 0;
+}
+uint32_t GroupOf(const OpView& op) { return static_cast<uint32_t>(op.group); }
+uint32_t ThreadOf(const OpView& op) { return static_cast<uint32_t>(op.group >> 32 & 0xffff); }
+
+// The end is a fact once every channel has stopped, or once the operation has been passed by.
+int64_t FinishedNs(const Encoder& e, const OpView& op) {
+  return op.AllStopped() || op.passed ? e.Ns(op.finished) : 0;
+}
+
+void EncodeOperation(Encoder* e, const OpView& op) {
+  WireWriter& w = e->w;
+  const WireWriter::Mark mark = w.Begin(30);
+  w.Uint(1, op.row);
+  w.Uint(2, op.position);
+  w.Bool(3, op.flags & kOpP2p);
+  w.Uint(4, op.func);
+  w.Uint(5, op.datatype);
+  w.Uint(6, op.count);
+  w.Int(7, RootOf(op));
+  w.Int(8, e->Ns(op.entered));
+  w.Int(9, e->Ns(op.returned));
+  w.Int(10, e->Ns(op.enqueued));
+  w.Int(11, e->Ns(op.started));
+  w.Int(12, FinishedNs(*e, op));
+  w.Int(13, static_cast<int64_t>(op.gpu_started));
+  w.Int(14, static_cast<int64_t>(op.gpu_finished));
+  w.Uint(15, op.algo);
+  w.Uint(16, op.proto);
+  w.Uint(17, op.channels);
+  w.Uint(18, op.kernels_started);
+  w.Uint(19, op.kernels_stopped);
+  w.Uint(20, op.proxy_started);
+  w.Uint(21, op.proxy_stopped);
+  w.Uint(22, op.launched && !(op.flags & kOpP2p) ? uint64_t{op.sequence} + 1 : 0);
+  w.Int(23, PeerOf(op));
+  w.Fixed64(24, op.stream);
+  w.Uint(25, GroupOf(op));
+  w.Uint(26, ThreadOf(op));
+  w.Bool(27, op.flags & kOpFromApi);
+  w.Bool(28, op.flags & kOpGraph);
+  w.Uint(29, TailTasks(op));
+  w.Bool(30, op.open);
+  w.Bool(31, op.flags & kOpGrouped);
+  w.Bool(32, op.flags & kOpCopyEngine);
+  w.End(mark);
+}
+
+bool SameSignature(const OpView& a, const OpView& b) {
+  return a.func == b.func && a.datatype == b.datatype && a.count == b.count && a.root == b.root &&
+         a.algo == b.algo && a.proto == b.proto && a.channels == b.channels && a.peer == b.peer &&
+         a.stream == b.stream && a.flags == b.flags && TailTasks(a) == TailTasks(b) &&
+         ThreadOf(a) == ThreadOf(b);
+}
+
+void EncodeSignature(Encoder* e, const OpView& op) {
+  WireWriter& w = e->w;
+  const WireWriter::Mark mark = w.Begin(2);
+  w.Bool(1, op.flags & kOpP2p);
+  w.Uint(2, op.func);
+  w.Uint(3, op.datatype);
+  w.Uint(4, op.count);
+  w.Int(5, RootOf(op));
+  w.Uint(6, op.algo);
+  w.Uint(7, op.proto);
+  w.Uint(8, op.channels);
+  w.Int(9, PeerOf(op));
+  w.Fixed64(10, op.stream);
+  w.Bool(11, op.flags & kOpGraph);
+  w.Bool(12, op.flags & kOpFromApi);
+  w.Uint(13, TailTasks(op));
+  w.Bool(14, op.flags & kOpGrouped);
+  w.Bool(15, op.flags & kOpCopyEngine);
+  w.Uint(16, ThreadOf(op));
+  w.End(mark);
+}
+
+// One packed column: value(op, the operation before it or nullptr).
+template <typename F>
+void Column(WireWriter& w, uint32_t field, const OpView* ops, uint32_t n, F value) {
+  const WireWriter::Mark mark = w.Begin(field);
+  for (uint32_t i = 0; i < n; ++i) w.Varint(value(ops[i], i));
+  w.EndPacked(mark, field);
+}
+
+void EncodeColumns(Encoder* e, const OpView* ops, uint32_t n) {
+  if (n == 0) return;
+  uint16_t signature[kMostRingRows];  // of each operation
+  uint16_t first[kMostRingRows];      // operation that has a signature first
+  uint32_t signatures = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint32_t s = 0;
+    while (s < signatures && !SameSignature(ops[first[s]], ops[i])) ++s;
+    if (s == signatures) first[signatures++] = static_cast<uint16_t>(i);
+    signature[i] = static_cast<uint16_t>(s);
+  }
+  WireWriter& w = e->w;
+  const WireWriter::Mark mark = w.Begin(31);
+  Column(w, 1, ops, n, [&](const OpView&, uint32_t i) { return uint64_t{signature[i]}; });
+  for (uint32_t s = 0; s < signatures; ++s) EncodeSignature(e, ops[first[s]]);
+  uint64_t position[2] = {0, 0};  // collectives, point-to-point
+  Column(w, 3, ops, n, [&](const OpView& op, uint32_t) {
+    uint64_t& last = position[op.flags & kOpP2p ? 1 : 0];
+    const int64_t delta = static_cast<int64_t>(op.position - last);
+    last = op.position;
+    return WireWriter::ZigZag(delta);
+  });
+  int64_t entered = 0;
+  Column(w, 4, ops, n, [&](const OpView& op, uint32_t) {
+    const int64_t now = e->Ns(op.entered);
+    const int64_t delta = Difference(now, entered);
+    entered = now;
+    return WireWriter::ZigZag(delta);
+  });
+  Column(w, 5, ops, n, [&](const OpView& op, uint32_t) {
+    return AfterUnsigned(e->Ns(op.entered), e->Ns(op.returned));
+  });
+  Column(w, 6, ops, n, [&](const OpView& op, uint32_t) {
+    return WireWriter::ZigZag(After(e->Ns(op.entered), e->Ns(op.enqueued)));
+  });
+  Column(w, 7, ops, n, [&](const OpView& op, uint32_t) {
+    return WireWriter::ZigZag(After(e->Ns(op.entered), e->Ns(op.started)));
+  });
+  Column(w, 8, ops, n, [&](const OpView& op, uint32_t) {
+    return AfterUnsigned(e->Ns(op.started), FinishedNs(*e, op));
+  });
+  Column(w, 9, ops, n, [&](const OpView& op, uint32_t) {
+    return AfterUnsigned(static_cast<int64_t>(op.gpu_started), static_cast<int64_t>(op.gpu_finished));
+  });
+  Column(w, 10, ops, n, [&](const OpView& op, uint32_t) { return uint64_t{GroupOf(op)}; });
+  Column(w, 11, ops, n, [&](const OpView& op, uint32_t) { return uint64_t{op.row}; });
+  w.End(mark);
+}
+
+void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
+  WireWriter& w = e->w;
+  const uint64_t ranks = Load(comm.ranks), nodes = Load(comm.nodes), flags = Load(comm.flags);
+  w.Uint(1, index);
+  w.Fixed64(2, Load(comm.comm_id));
+  w.Uint(3, nodes >> 32);
+  w.Uint(4, ranks & 0xffffffff);
+  w.Uint(5, ranks >> 32);
+  w.Uint(6, nodes & 0xffffffff);
+  w.String(7, comm.name, strnlen(comm.name, sizeof(comm.name)));
+  w.Uint(8, Load(comm.stamp) >> 32 & 0xff);
+  w.Bool(9, flags & kCommApiEvents);
+  w.Bool(10, flags & kCommCompletionVisible);
+  w.Uint(11, Load(comm.collectives));
+  w.Uint(12, Load(comm.p2ps));
+  w.Uint(13, Load(comm.launched));
+  w.Uint(14, Load(comm.completed));
+  w.Uint(15, Load(comm.no_row));
+  w.Int(16, e->Ns(Load(comm.created)));
+  w.Int(17, e->Ns(Load(comm.finalized)));
+  w.Int(18, e->Ns(Load(comm.last_progress)));
+  w.Bool(19, flags & kCommHasSteps);
+  w.Bool(20, flags & kCommFallbackNoted);
+  w.Bool(21, flags & kCommForeignSteps);
+  w.Uint(22, Load(comm.signature));
+}
+
+// Reads the ring into e->ops, oldest first; returns how many.
+uint32_t ReadRing(Encoder* e, const CommRow& comm, uint32_t index) {
+  CommFacts facts = FactsOf(comm, index, e->image.ops.count);
+  ScanLaunched(e->image.ops.rows, &facts);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < facts.rows; ++i) {
+    const uint32_t row = facts.base + i;
+    if (ReadOp(e->image.ops[row], row, facts, &e->ops[n])) ++n;
+  }
+  std::sort(e->ops, e->ops + n, [](const OpView& a, const OpView& b) {
+    if (a.entered != b.entered) return a.entered < b.entered;
+    if (a.position != b.position) return a.position < b.position;
+    return a.row < b.row;
+  });
+  return n;
+}
+
+}  // namespace
+
+void EncodeCommunicator(Encoder* e, uint32_t index) {
+  CommRow comm;
+  if (!CopyRow(e->image.comms[index], &comm) || !CommUsed(Load(comm.stamp))) return;
+  const uint32_t n = ReadRing(e, comm, index);
+  const WireWriter::Mark mark = e->w.Begin(12);
+  EncodeFields(e, comm, index);
+  // In full: the open ones and the newest; what is left is packed to the front of the array for the columns.
+  uint32_t older = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (e->ops[i].open || i + kNewestInFull >= n) {
+      EncodeOperation(e, e->ops[i]);
+    } else {
+      e->ops[older++] = e->ops[i];
+    }
+  }
+  EncodeColumns(e, e->ops, older);
+  e->w.End(mark);
+}
+
+}  // namespace ringscope::flight
