@@ -29,7 +29,7 @@ void CheckNames() {
   for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
     const char* equals = strchr(*e, '=');
     if (equals == nullptr || strncmp(*e, "RINGSCOPE", 9) != 0) continue;
-    const std::string name(*e, equals);
+    const std::string name(*e, static_cast<size_t>(equals - *e));
     bool found = false;
     for (const auto& k : known) found |= k == name;
     if (!found) Complain((report::Printable(name) + " is not a setting and has no effect" + DidYouMean(name, known)).c_str());

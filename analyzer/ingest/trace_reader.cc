@@ -40,6 +40,10 @@ bool BeginsWithField(std::string_view bytes, size_t at) {
 // Next offset >= `from` where a good chunk begins, or the end of the bytes.
 size_t NextChunk(std::string_view bytes, size_t from, uint64_t* budget) {
   for (size_t at = from; at + kHeader < bytes.size(); ++at) {
+    if (bytes[at] == 0 && Word(bytes, at) == 0) {  // a stretch of zeros: no length can begin before its end
+      at = std::min(bytes.find_first_not_of('\0', at), bytes.size()) - 4;
+      continue;
+    }
     if (BeginsWithField(bytes, at) && GoodChunk(bytes, at, budget)) return at;
   }
   return bytes.size();
@@ -85,6 +89,7 @@ class Parser {
     } else {
       ++file_.chunks;
     }
+
     file_.trace.MergeFrom(part);
   }
 
@@ -180,7 +185,10 @@ std::string WriteTrace(const std::vector<trace::Trace>& parts) {
     word(Crc32c(payload));
     out += payload;
   };
-  for (const auto& part : parts) chunk(part);
+  for (trace::Trace part : parts) {
+    part.clear_end();  // that of the file it was read from
+    chunk(part);
+  }
   trace::Trace end;
   end.mutable_end()->set_chunks(static_cast<uint32_t>(parts.size()));
   chunk(end);

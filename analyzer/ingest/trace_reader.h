@@ -15,9 +15,9 @@
 namespace ringscope::ingest {
 
 inline constexpr std::string_view kTraceMagic = "RNGTRC01";
-// A process writes tens of kilobytes; with streamed history a few megabytes. Beyond this a file is not ours.
-inline constexpr uint64_t kMaxTraceBytes = uint64_t{256} << 20;
-inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
+// A process writes tens of kilobytes, a few megabytes at most (recorder/flight/encode.h). Beyond this a file is not ours.
+inline constexpr uint64_t kMaxTraceBytes = uint64_t{64} << 20;
+inline constexpr uint32_t kMaxChunkBytes = 16u << 20;
 
 struct TraceFile {
   trace::Trace trace;               // all readable chunks merged in order, unknown fields kept
