@@ -15,11 +15,14 @@ struct KeepErrno {
 // A context when nothing is recorded: not NULL (NCCL 2.28-2.29 treat a NULL context as a failed init), names no row.
 constexpr uint64_t kNoContext = flight::MakeHandle(1, HandleKind::kContext, recorder::kNoComm);
 
-void StepStateOf(Image* image, uint64_t handle, flight::StepState state, const abi::StateArgs* args) {
-  // transSize is reliable in SendWait and RecvFlushWait only (seen in NCCL 2.30.7); before 2.27 there are no arguments.
-  const bool sized = state == flight::StepState::kSendWait || state == flight::StepState::kRecvFlushWait;
-  recorder::StepState(image, handle, state, sized && args != nullptr ? args->proxy_step.trans_size : 0);
-}
+// Which of a step's three states an event state is (EdgeRow::steps); kNoField for all others.
+constexpr uint8_t kNoField = 0xff;
+constexpr uint32_t kStepStates = abi::kStepSendPeerWait + 1;
+constexpr uint8_t kFieldOf[kStepStates] = {kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField,
+                                           0, 2, 0, 1, 2,
+                                           kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, 1};
+static_assert(abi::kStepSendGpuWait == 8 && abi::kStepSendWait == 9 && abi::kStepRecvWait == 10 &&
+              abi::kStepRecvFlushWait == 11 && abi::kStepRecvGpuWait == 12 && abi::kStepSendPeerWait == 20);
 
 }  // namespace
 
@@ -57,18 +60,15 @@ uint64_t Refuse(Image* image, uint64_t type) {
   return 0;
 }
 
-int StopEvent(void* pointer) {
-  Image* image = recorder::Current();
-  if (image == nullptr) return 0;
-  const uint64_t handle = Bits(pointer);
+namespace {
+
+// What is not a step: some ten callbacks an operation, against five a step.
+__attribute__((noinline)) int StopOther(Image* image, uint64_t handle) {
   if (flight::HandleNonce(handle) != image->nonce) {
     recorder::RejectHandle(image, handle);
     return 0;
   }
   switch (flight::KindOf(handle)) {
-    case HandleKind::kStep:
-      recorder::StepStop(image, handle);
-      break;
     case HandleKind::kProxyOp:
       recorder::ProxyOpStop(image, handle);
       break;
@@ -96,29 +96,17 @@ int StopEvent(void* pointer) {
   return 0;
 }
 
-int RecordState(void* pointer, uint32_t state, abi::StateArgs* args) {
-  Image* image = recorder::Current();
-  if (image == nullptr) return 0;
-  const uint64_t handle = Bits(pointer);
+__attribute__((noinline)) int RecordOther(Image* image, uint64_t handle, uint32_t state, const abi::StateArgs* args) {
   if (flight::HandleNonce(handle) != image->nonce) {
     recorder::RejectHandle(image, handle);
     return 0;
   }
   // A state that does not fit its event's handle is as good as garbage: NCCL hands out stale storage at times.
   const HandleKind kind = flight::KindOf(handle);
-  if (kind == HandleKind::kStep) {
-    switch (state) {
-      case abi::kStepSendGpuWait: StepStateOf(image, handle, flight::StepState::kSendGpuWait, args); return 0;
-      case abi::kStepSendPeerWait: StepStateOf(image, handle, flight::StepState::kSendPeerWait, args); return 0;
-      case abi::kStepSendWait: StepStateOf(image, handle, flight::StepState::kSendWait, args); return 0;
-      case abi::kStepRecvWait: StepStateOf(image, handle, flight::StepState::kRecvWait, args); return 0;
-      case abi::kStepRecvFlushWait: StepStateOf(image, handle, flight::StepState::kRecvFlushWait, args); return 0;
-      case abi::kStepRecvGpuWait: StepStateOf(image, handle, flight::StepState::kRecvGpuWait, args); return 0;
-      default: break;
-    }
-  } else if (kind == HandleKind::kProxyOp) {
+  if (kind == HandleKind::kProxyOp) {
     if (state == abi::kOpInProgress) {
-      if (flight::EdgeRow* edge = recorder::EdgeOf(image, handle)) recorder::BeginOp(image, edge, handle);
+      flight::EdgeRow* edge = recorder::EdgeOf(image, handle);
+      if (edge != nullptr && recorder::Load(edge->current) != handle) recorder::BeginOp(image, edge, handle);
       return 0;
     }
   } else if (kind == HandleKind::kKernel) {
@@ -131,6 +119,32 @@ int RecordState(void* pointer, uint32_t state, abi::StateArgs* args) {
     if (state == abi::kGroupEndApiStart || state == abi::kGroupStartApiStop) return 0;
   }
   Count(image, state <= abi::kCeLast ? flight::Counter::kGarbageHandle : flight::Counter::kUnknownState);
+  return 0;
+}
+
+}  // namespace
+
+int StopEvent(void* pointer) {
+  Image* image = recorder::Current();
+  if (__builtin_expect(image == nullptr, 0)) return 0;
+  const uint64_t handle = Bits(pointer);
+  if (__builtin_expect(!recorder::IsOurs(image, handle, HandleKind::kStep), 0)) return StopOther(image, handle);
+  recorder::StepReach(image, handle, 3, false, false, 0);
+  return 0;
+}
+
+int RecordState(void* pointer, uint32_t state, abi::StateArgs* args) {
+  Image* image = recorder::Current();
+  if (__builtin_expect(image == nullptr, 0)) return 0;
+  const uint64_t handle = Bits(pointer);
+  const uint32_t field = state < kStepStates ? kFieldOf[state] : kNoField;
+  if (__builtin_expect(field == kNoField || !recorder::IsOurs(image, handle, HandleKind::kStep), 0)) {
+    return RecordOther(image, handle, state, args);
+  }
+  // transSize is reliable in SendWait and RecvFlushWait only (seen in NCCL 2.30.7); before 2.27 there are no arguments.
+  const bool sized = (state == abi::kStepSendWait || state == abi::kStepRecvFlushWait) && args != nullptr;
+  recorder::StepReach(image, handle, field, state == abi::kStepSendPeerWait, state == abi::kStepSendWait,
+                      sized ? args->proxy_step.trans_size : 0);
   return 0;
 }
 

@@ -6,11 +6,8 @@
 
 namespace ringscope::plugin {
 
-inline int StartV5(void* context, void** handle, abi::v5::Descr* d) {
-  if (handle == nullptr) return 0;
-  *handle = nullptr;
-  Image* image = recorder::Current();
-  if (image == nullptr || d == nullptr) return 0;
+// Everything but a step.
+__attribute__((noinline)) inline int StartOther(Image* image, void* context, void** handle, const abi::v5::Descr* d) {
   uint64_t result;
   switch (d->type) {
     case abi::kGroupApi:
@@ -42,6 +39,16 @@ inline int StartV5(void* context, void** handle, abi::v5::Descr* d) {
       result = StartCommon(image, context, *d, d->type);
   }
   *handle = Pointer(result);
+  return 0;
+}
+
+inline int StartV5(void* context, void** handle, abi::v5::Descr* d) {
+  if (__builtin_expect(handle == nullptr, 0)) return 0;
+  *handle = nullptr;
+  Image* image = recorder::Current();
+  if (__builtin_expect(image == nullptr || d == nullptr, 0)) return 0;
+  if (__builtin_expect(d->type != abi::kProxyStep, 0)) return StartOther(image, context, handle, d);
+  *handle = Pointer(recorder::StepStart(image, Bits(d->parent), static_cast<uint32_t>(d->proxy_step.step)));
   return 0;
 }
 

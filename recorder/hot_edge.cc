@@ -1,5 +1,7 @@
 #include "recorder/hot_edge.h"
 
+#include "recorder/flight/steps.h"
+
 namespace ringscope::recorder {
 namespace {
 
@@ -85,6 +87,11 @@ EdgeRow* RejectEdge(Image* image, uint64_t handle) {
   return nullptr;
 }
 
+EdgeRow* StaleEdge(Image* image) {
+  Count(image, flight::Counter::kStaleHandle);
+  return nullptr;
+}
+
 uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
   const flight::CommRow* comm = CommOf(image, call.context);
   // PXN: another process's operation. Neither its context nor its parent may be followed; both are kept as they are.
@@ -124,8 +131,8 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
   const uint64_t steps = call.n_steps < flight::kMaxSteps ? call.n_steps : flight::kMaxSteps;
   const uint64_t handle = flight::MakeHandle(
       image->nonce, flight::HandleKind::kProxyOp,
-      static_cast<uint64_t>(edge - image->edges) | generation << 12 | static_cast<uint64_t>(row_low) << 18 |
-          (ordinal & 0x3f) << 26 | steps << 32);
+      static_cast<uint64_t>(edge - image->edges) | generation << 12 | (ordinal & 0x3f) << 18 |
+          static_cast<uint64_t>(row_low) << 24 | steps << 32);
   // An operation appended behind another one is no progress of the edge: `changed` stays, or a stall would look young.
   const bool idle = Idle(*edge);
   Store(edge->chunk, call.chunk | static_cast<uint64_t>(call.n_steps) << 32);
@@ -135,12 +142,32 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
   return handle;
 }
 
+void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
+  Count(image, flight::Counter::kStepGap);
+  const uint64_t now = Ticks() & ~uint64_t{1};
+  uint64_t steps = Load(edge->steps);
+  for (uint32_t f = 0; f <= field; ++f) {
+    const uint32_t have = steps >> 16 * f & 0xffff;
+    if (have >= reached) continue;
+    Store(edge->entered[f], Load(edge->entered[f]) + now * (reached - have));
+    steps += static_cast<uint64_t>(reached - have) << 16 * f;
+  }
+  Store(edge->steps, steps);
+  Store(edge->changed, now);
+}
+
 void BeginOp(Image* image, EdgeRow* edge, uint64_t proxy_op) {
-  if (Load(edge->current) == proxy_op) return;
-  Accumulate(edge, Load(edge->slots), Ticks());
-  Store(edge->slots, 0);
+  const uint64_t now = Ticks() & ~uint64_t{1};
+  // Steps of the operation before that never ended (an abort) leave their state now, or the sums would not close.
+  const flight::StepCounts counts(Load(edge->steps));
+  for (uint32_t f = 1; f < 4; ++f) {
+    const uint64_t open = counts.reached[0] > counts.reached[f] ? counts.reached[0] - counts.reached[f] : 0;
+    if (open != 0) Store(edge->entered[f], Load(edge->entered[f]) + now * open);
+  }
+  Store(edge->steps_total, Load(edge->steps_total) + counts.done());
   Store(edge->steps, 0);
   Store(edge->current, proxy_op);
+  Store(edge->changed, now);
   const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
   if (index >= flight::kCommRows) return;
   flight::CommRow* comm = &image->comms[index];
@@ -156,10 +183,7 @@ void ProxyOpStop(Image* image, uint64_t handle) {
   if (edge == nullptr) return;
   const uint64_t now = Ticks();
   Store(edge->ops, Load(edge->ops) + (uint64_t{1} << 32));
-  if (Load(edge->current) == handle) {
-    Accumulate(edge, Load(edge->slots), now);
-    Store(edge->steps, Load(edge->steps) | uint64_t{1} << 48);
-  }
+  if (Load(edge->current) == handle) Store(edge->changed, now & ~uint64_t{1});
   const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
   if (index >= flight::kCommRows) return;
   flight::CommRow* comm = &image->comms[index];

@@ -35,108 +35,70 @@ void BeginOp(Image* image, flight::EdgeRow* edge, uint64_t proxy_op);
 // One more point-to-point message launched to (send) or from `peer`: a pseudo-edge, counted apart from connections.
 void CountMessage(Image* image, flight::CommRow* comm, uint32_t peer, bool send, uint64_t bytes);
 
-inline constexpr uint64_t kStepSlotMask = 15;
-
-// Index of a wait state in EdgeRow::wait, and how much a slot in it adds to the counts kept in the high nibbles.
-inline constexpr uint64_t kStateWeight[8] = {0, 0, 1u << 4, 1u << 12, 1u << 20, 1u << 4, 1u << 12, 1u << 20};
-
 // Row of a ProxyOp or Step handle; nullptr (counted) when it is NULL, foreign, garbage, or its row serves another edge now.
 flight::EdgeRow* RejectEdge(Image* image, uint64_t handle);
+flight::EdgeRow* StaleEdge(Image* image);
 inline flight::EdgeRow* EdgeOf(Image* image, uint64_t handle) {
   if (__builtin_expect(flight::HandleNonce(handle) != image->nonce, 0)) return RejectEdge(image, handle);
   flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle)];
   const uint64_t stamp = Load(edge->stamp);
-  if (__builtin_expect(stamp == 0 || (stamp & 0x3f) != flight::ProxyOpGeneration(handle), 0)) {
-    Count(image, flight::Counter::kStaleHandle);
-    return nullptr;
-  }
+  if (__builtin_expect(stamp == 0 || ((stamp ^ handle >> 12) & 0x3f) != 0, 0)) return StaleEdge(image);
   return edge;
 }
 
-// Adds the time since the last change to each wait state, weighted by how many steps are in it.
-inline void Accumulate(flight::EdgeRow* edge, uint64_t slots, uint64_t now) {
-  const uint64_t dt = now - Load(edge->changed);
-  Store(edge->changed, now);
-  Store(edge->wait[0], Load(edge->wait[0]) + (slots >> 4 & 15) * dt);
-  Store(edge->wait[1], Load(edge->wait[1]) + (slots >> 12 & 15) * dt);
-  Store(edge->wait[2], Load(edge->wait[2]) + (slots >> 20 & 15) * dt);
+// The tag that all handles of one kind of this process carry: one comparison tells nonce and kind.
+inline bool IsOurs(const Image* image, uint64_t handle, flight::HandleKind kind) {
+  return handle >> 46 == (image->nonce << 4 | static_cast<uint32_t>(kind));
 }
 
-inline uint64_t WithState(uint64_t slots, uint32_t slot, flight::StepState state) {
-  const uint32_t shift = 8 * slot;
-  const uint64_t old = slots >> shift & kStepSlotMask;
-  const auto next = static_cast<uint64_t>(state);
-  slots += kStateWeight[next] - kStateWeight[old & 7];
-  return (slots & ~(kStepSlotMask << shift)) | next << shift;
-}
-
-// ProxyStep start. NCCL repeats it for one step while a receive cannot be posted: the last start wins.
+// ProxyStep start. NCCL repeats it for one step while a receive cannot be posted, so it stores nothing: the first state says
+// that the step was posted.
 inline uint64_t StepStart(Image* image, uint64_t parent, uint32_t step) {
-  if (flight::KindOf(parent) != flight::HandleKind::kProxyOp) {
+  if (__builtin_expect(!IsOurs(image, parent, flight::HandleKind::kProxyOp), 0)) {
     RejectEdge(image, parent);
     return 0;
   }
-  flight::EdgeRow* edge = EdgeOf(image, parent);
-  if (edge == nullptr) return 0;
-  if (__builtin_expect(Load(edge->current) != parent, 0)) BeginOp(image, edge, parent);
-  const uint64_t slots = Load(edge->slots);
+  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(parent)];
+  if (__builtin_expect(Load(edge->current) != parent, 0)) {
+    if (EdgeOf(image, parent) == nullptr) return 0;
+    BeginOp(image, edge, parent);
+  }
+  return (parent & 0xfffc000000ffffff) + (uint64_t{static_cast<uint32_t>(flight::HandleKind::kStep)} << 46) +
+         (static_cast<uint64_t>(step & 0x3fff) << 24);
+}
+
+// A step reaches state `field` (0-2) or its end (3) after steps were skipped, or without the states before: all of them are
+// entered now. Cold.
+void ReachFar(Image* image, flight::EdgeRow* edge, uint32_t reached, uint32_t field);
+
+// A state or the stop (field 3) of a step whose handle IsOurs(). `peer_wait`: SendPeerWait comes with each attempt to send; a
+// repetition is no progress. `handed_over`: SendWait follows the accepted attempt at once, so when there was one attempt
+// only, it needs no clock of its own.
+inline void StepReach(Image* image, uint64_t handle, uint32_t field, bool peer_wait, bool handed_over, uint64_t bytes) {
+  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle)];
+  if (__builtin_expect(((Load(edge->current) ^ handle) & flight::kSameOperationMask) != 0, 0)) {
+    StaleEdge(image);  // a late callback of an operation before, or of an edge that is gone
+    return;
+  }
   const uint64_t steps = Load(edge->steps);
-  Accumulate(edge, slots, Ticks());
-  Store(edge->slots, WithState(slots, step % flight::kStepSlots, flight::StepState::kStarted));
-  if (step >= (steps & 0xffff)) {
-    Store(edge->steps, (steps & ~uint64_t{0xffff}) | ((step + 1) & 0xffff));
+  const uint32_t reached = flight::StepOf(handle) + 1;
+  const uint32_t shift = field * 16;
+  const uint32_t have = steps >> shift & 0xffff;
+  if (__builtin_expect(reached <= have, 0)) {
+    if (peer_wait) Store(edge->changed, Load(edge->changed) | 1);
+    return;
+  }
+  const uint64_t before = Load(edge->changed);
+  // (Written so that a step that skipped nothing takes one comparison.)
+  if (__builtin_expect(reached != have + 1 || (field != 0 && (steps >> (shift - 16) & 0xffff) < reached), 0)) {
+    ReachFar(image, edge, reached, field);
   } else {
-    Count(image, flight::Counter::kStepRestart);
+    const uint64_t now = handed_over && !(before & 1) ? before : Ticks() & ~uint64_t{1};
+    Store(edge->entered[field], Load(edge->entered[field]) + now);
+    Store(edge->steps, steps + (uint64_t{1} << shift));
+    Store(edge->changed, now);
   }
-  return flight::MakeHandle(image->nonce, flight::HandleKind::kStep,
-                            (parent & 0x3ffff) | static_cast<uint64_t>(step & 0x3fff) << 18 |
-                                static_cast<uint64_t>(flight::ProxyOpOrdinal(parent)) << 32);
-}
-
-// True when the step's operation is the one that runs on the edge; a late callback of an earlier one is ignored.
-inline bool IsCurrent(const flight::EdgeRow* edge, uint64_t step_handle) {
-  return flight::ProxyOpOrdinal(Load(edge->current)) == flight::StepOrdinal(step_handle);
-}
-
-inline void StepState(Image* image, uint64_t handle, flight::StepState state, uint64_t bytes) {
-  flight::EdgeRow* edge = EdgeOf(image, handle);
-  if (edge == nullptr) return;
-  if (__builtin_expect(!IsCurrent(edge, handle), 0)) {
-    Count(image, flight::Counter::kStaleHandle);
-    return;
-  }
-  const uint32_t step = flight::StepOf(handle);
-  const uint32_t slot = step % flight::kStepSlots;
-  const uint64_t slots = Load(edge->slots);
-  // SendPeerWait repeats with each attempt to send: no progress, so no new time.
-  if ((slots >> 8 * slot & kStepSlotMask) == static_cast<uint64_t>(state)) return;
-  Accumulate(edge, slots, Ticks());
-  Store(edge->slots, WithState(slots, slot, state));
-  if (state == flight::StepState::kSendWait || state == flight::StepState::kRecvFlushWait) {
-    const uint64_t steps = Load(edge->steps);
-    if (step >= (steps >> 16 & 0xffff)) {
-      Store(edge->steps, (steps & ~(uint64_t{0xffff} << 16)) | static_cast<uint64_t>((step + 1) & 0xffff) << 16);
-    }
-    Store(edge->bytes, Load(edge->bytes) + bytes);
-  }
-}
-
-inline void StepStop(Image* image, uint64_t handle) {
-  flight::EdgeRow* edge = EdgeOf(image, handle);
-  if (edge == nullptr) return;
-  if (__builtin_expect(!IsCurrent(edge, handle), 0)) {
-    Count(image, flight::Counter::kStaleHandle);
-    return;
-  }
-  const uint32_t step = flight::StepOf(handle);
-  const uint64_t slots = Load(edge->slots);
-  const uint64_t steps = Load(edge->steps);
-  Accumulate(edge, slots, Ticks());
-  Store(edge->slots, WithState(slots, step % flight::kStepSlots, flight::StepState::kFree));
-  if (step >= (steps >> 32 & 0xffff)) {
-    Store(edge->steps, (steps & ~(uint64_t{0xffff} << 32)) | static_cast<uint64_t>((step + 1) & 0xffff) << 32);
-  }
-  Store(edge->steps_total, Load(edge->steps_total) + 1);
+  if (bytes != 0) Store(edge->bytes, Load(edge->bytes) + bytes);
 }
 
 }  // namespace ringscope::recorder

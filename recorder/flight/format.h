@@ -150,7 +150,7 @@ enum class Counter : uint32_t {
   kUnaskedEvent = 10,     // event type we know and did not ask for
   kLateCallback = 11,     // callback for a finalized communicator
   kKernelStopTwice = 12,  // KernelCh stop without a start (NCCL <= 2.30 race)
-  kStepRestart = 13,      // ProxyStep started again for the same step
+  kStepGap = 13,          // a step's callbacks skipped a state or a step (releases without SendPeerWait; lost stops)
   kGroupedTail = 14,      // point-to-point tasks folded into the ninth row of their group
   kNullContext = 15,
   kForeignContext = 16,
@@ -283,7 +283,7 @@ enum EdgeFlags : uint32_t {
   kEdgeForeign = 4,  // PXN: `context` belongs to another process
   kEdgePseudo = 8,   // no connection: counts the point-to-point messages per peer (channel 255)
 };
-// What one step waits for. Numbers of our own; see nccl's ProxyStep states in docs/nccl.md.
+// What one step waits for. Numbers of our own, as in trace.proto.
 enum class StepState : uint8_t { kFree = 0, kStarted = 1, kSendGpuWait = 2, kSendPeerWait = 3, kSendWait = 4,
                                  kRecvWait = 5, kRecvFlushWait = 6, kRecvGpuWait = 7 };
 inline constexpr uint32_t kStepSlots = 8;  // NCCL_STEPS: at most 8 steps of an operation are open (NCCL 2.23-2.30)
@@ -294,17 +294,19 @@ struct EdgeRow {
   Word peer;        // peer (32) | rank that owns the data (32) << 32, both ranks of the communicator
   Word context;     // foreign context value, or 0
   Word current;     // ProxyOp handle of the operation whose steps run now (handles.h), 0 = none yet
-  Word steps;       // of the current operation: posted (16) | transmitted (16) << 16 | done (16) << 32 | stopped << 48.
-                    // posted = steps started; transmitted = handed to (send) or arrived from (recv) the network;
-                    // done = stopped. A pseudo-edge counts messages here: all 48 low bits
-  Word slots;       // StepState of step s in the low nibble of byte s % 8. High nibbles of bytes 0, 1, 2: how many slots are in
-                    // the three wait states of this direction (so that `wait` needs no walk over the slots)
-  Word changed;     // ticks: last callback of this edge
+  Word steps;       // of the current operation, how many steps have reached, 16 bits each from the low end:
+                    //   send: SendGPUWait (posted) | SendPeerWait (the GPU's data is there) | SendWait (handed over) | stop
+                    //   recv: RecvWait (posted) | RecvFlushWait (arrived) | RecvGPUWait (flushed) | stop
+                    // Steps pass these in order, so the word holds the state of every step (steps.h). On a pseudo-edge: the
+                    // number of messages.
+  Word entered[4];  // for each of the four: sum over all steps so far of the ticks at which they reached it. The time that
+                    // steps spent in state i is entered[i + 1] - entered[i], modulo 2^64 (steps.h)
+  Word changed;     // ticks of the last progress, bit 0 cleared. Bit 0 set: a send was not accepted at once since then.
+                    // (A ProxyStep's start is no progress: NCCL repeats it while a receive cannot be posted.)
   Word ops;         // proxy operations started (32) | stopped (32) << 32
-  Word wait[3];     // accumulated step-ticks: SendGPUWait, SendPeerWait, SendWait; or RecvWait, RecvFlushWait, RecvGPUWait
   Word bytes;       // sum of transSize (SendWait, RecvFlushWait: the only reliable ones); messages' bytes on a pseudo-edge
   Word foreign;     // newest parentObj of another process, whole (a Ringscope handle there, if it runs one)
-  Word steps_total; // steps done since the edge exists
+  Word steps_total; // steps done since the edge exists, without those of the current operation
   Word chunk;       // chunkSize of the newest operation (32) | nSteps as given, not cut (32) << 32
   Word queued;      // ProxyOp handle of the newest operation that was appended
 };

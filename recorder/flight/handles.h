@@ -20,9 +20,10 @@ enum class HandleKind : uint32_t {
   kOp = 3,        // operation row (16) | generation (22) << 16 | 1 << 38 when it came from a launch event
                   // | 1 << 39 for point-to-point
   kKernel = 4,    // operation row (16) | generation (22) << 16 | channel (8) << 38
-  kProxyOp = 5,   // edge row (12) | edge generation (6) << 12 | low 8 bits of the operation row << 18
-                  // | operation ordinal on the edge (6) << 26 | nSteps (14, cut at 16383) << 32
-  kStep = 6,      // edge row (12) | edge generation (6) << 12 | step (14) << 18 | operation ordinal (6) << 32
+  kProxyOp = 5,   // edge row (12) | edge generation (6) << 12 | operation ordinal on the edge (6) << 18
+                  // | low 8 bits of the operation row << 24 | nSteps (14, cut at 16383) << 32
+  kStep = 6,      // edge row (12) | edge generation (6) << 12 | operation ordinal (6) << 18 | step (14) << 24. The low 24 bits
+                  // are those of its ProxyOp: one comparison tells whether a step belongs to the running operation
   kLaunch = 7,    // thread row (16) | Call that the thread was in before (4) << 16; KernelLaunch
   kPlan = 8,      // Group (a kernel plan) and other events that we only acknowledge
 };
@@ -42,12 +43,12 @@ inline constexpr uint32_t kMaxSteps = 16383;  // nSteps is cut here; the edge ro
 // ProxyOp payload.
 constexpr uint32_t ProxyOpEdge(uint64_t h) { return h & 0xfff; }
 constexpr uint32_t ProxyOpGeneration(uint64_t h) { return h >> 12 & 0x3f; }
-constexpr uint32_t ProxyOpRowLow(uint64_t h) { return h >> 18 & 0xff; }
-constexpr uint32_t ProxyOpOrdinal(uint64_t h) { return h >> 26 & 0x3f; }
+constexpr uint32_t ProxyOpOrdinal(uint64_t h) { return h >> 18 & 0x3f; }
+constexpr uint32_t ProxyOpRowLow(uint64_t h) { return h >> 24 & 0xff; }
 constexpr uint32_t ProxyOpSteps(uint64_t h) { return h >> 32 & 0x3fff; }
-// Step payload.
-constexpr uint32_t StepOf(uint64_t h) { return h >> 18 & 0x3fff; }
-constexpr uint32_t StepOrdinal(uint64_t h) { return h >> 32 & 0x3f; }
+// Step payload; edge, generation and ordinal as above.
+constexpr uint32_t StepOf(uint64_t h) { return h >> 24 & 0x3fff; }
+inline constexpr uint64_t kSameOperationMask = 0xffffff;
 // Op and Kernel payload.
 inline constexpr uint32_t kNoOpRow = 0xffff;  // an operation that found no room: known, counted, not kept
 inline constexpr uint64_t kOpLaunched = uint64_t{1} << 38;

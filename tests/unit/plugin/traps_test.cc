@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "recorder/clock.h"
+#include "recorder/flight/steps.h"
 #include "tests/unit/plugin/fake_nccl.h"
 
 namespace ringscope::testing {
@@ -203,30 +205,78 @@ TEST(Traps, UnfinishedOperationKeepsItsRow) {
   comm.Finalize();
 }
 
+flight::StepCounts Steps(void* op) { return flight::StepCounts(Load(EdgeRow(op).steps)); }
+
 TEST(Traps, StepsRestartAndLateStepsAreIgnored) {
   Comm comm(14);
   void* coll = comm.Enqueue();
   void* op = comm.ProxyOp(coll, 3, false);
   void* step = nullptr;
   for (int i = 0; i < 5; ++i) step = comm.Step(op, 0);  // a receive that could not be posted
+  EXPECT_EQ(Steps(op).posted(), 0u) << "started again and again is not posted";
   comm.State(step, abi::kStepRecvWait);
-  flight::EdgeRow& edge = EdgeRow(op);
-  EXPECT_EQ(Load(edge.steps) & 0xffff, 1u);
-  EXPECT_EQ(Load(edge.slots) & 15, static_cast<uint64_t>(StepState::kRecvWait));
-  EXPECT_EQ(Load(edge.slots) >> 4 & 15, 1u) << "one slot waits, whatever was restarted";
+  EXPECT_EQ(Steps(op).posted(), 1u);
+  EXPECT_EQ(Steps(op).Oldest(false), StepState::kRecvWait);
   void* next = comm.ProxyOp(comm.Enqueue(), 3, false);
   void* other = comm.Step(next, 0);
+  comm.State(other, abi::kStepRecvWait);
   comm.State(step, abi::kStepRecvFlushWait, 99);  // of the operation before
   comm.Stop(step);
-  EXPECT_EQ(Load(edge.steps), 1u);
-  EXPECT_EQ(Load(edge.slots) & 15, static_cast<uint64_t>(StepState::kStarted));
-  comm.State(other, abi::kStepRecvWait);
+  EXPECT_EQ(Load(EdgeRow(op).steps), 1u);
   comm.State(other, abi::kStepRecvFlushWait, 64);
+  EXPECT_EQ(Steps(op).Oldest(false), StepState::kRecvFlushWait);
   comm.State(other, abi::kStepRecvGpuWait);
+  EXPECT_EQ(Steps(op).Oldest(false), StepState::kRecvGpuWait);
+  EXPECT_EQ(Steps(op).transmitted(false), 1u);
   comm.Stop(other);
-  EXPECT_EQ(Load(edge.steps), 1u | 1ull << 16 | 1ull << 32);
-  EXPECT_EQ(Load(edge.slots) & 0xf0f0ff, 0u);
-  EXPECT_EQ(Load(edge.bytes), 64u);
+  comm.Stop(other);
+  EXPECT_EQ(Steps(op).done(), 1u);
+  EXPECT_EQ(Steps(op).Oldest(false), StepState::kFree);
+  EXPECT_EQ(Load(EdgeRow(op).bytes), 64u);
+  comm.Finalize();
+}
+
+TEST(Traps, StepsWithoutPeerWaitAndLostStops) {
+  Comm comm(24);
+  void* op = comm.ProxyOp(comm.Enqueue(), 1, true);
+  void* a = comm.Step(op, 0);
+  void* b = comm.Step(op, 1);
+  void* c = comm.Step(op, 2);
+  for (void* s : {a, b, c}) comm.State(s, abi::kStepSendGpuWait);
+  comm.State(a, abi::kStepSendWait, 10);  // before NCCL 2.27 there is no SendPeerWait
+  EXPECT_EQ(Steps(op).StateOf(0, true), StepState::kSendWait);
+  EXPECT_EQ(Steps(op).StateOf(1, true), StepState::kSendGpuWait);
+  comm.State(b, abi::kStepSendWait, 10);
+  comm.Stop(b);  // the stop of step 0 was lost: only the newest one counts
+  EXPECT_EQ(Steps(op).done(), 2u);
+  EXPECT_EQ(Steps(op).Oldest(true), StepState::kSendGpuWait);
+  comm.Finalize();
+}
+
+TEST(Traps, WaitTimesAddUp) {
+  Comm comm(25);
+  void* op = comm.ProxyOp(comm.Enqueue(), 1, true);
+  const uint64_t begin = recorder::Ticks();
+  void* step = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    step = comm.Step(op, i);
+    comm.State(step, abi::kStepSendGpuWait);
+  }
+  usleep(20000);
+  comm.State(step, abi::kStepSendPeerWait);  // step 2 first: its two elders pass with it
+  comm.State(step, abi::kStepSendPeerWait);
+  usleep(5000);
+  comm.State(step, abi::kStepSendWait);
+  const uint64_t end = recorder::Ticks();
+  const flight::EdgeRow& edge = EdgeRow(op);
+  uint64_t entered[4];
+  for (int i = 0; i < 4; ++i) entered[i] = Load(edge.entered[i]);
+  const flight::StepCounts counts(Load(edge.steps));
+  const uint64_t gpu = flight::WaitTicks(entered, counts, 0, end, end - begin, 0);
+  const uint64_t peer = flight::WaitTicks(entered, counts, 1, end, end - begin, 0);
+  EXPECT_NEAR(static_cast<double>(gpu) / static_cast<double>(peer), 4.0, 1.5) << "20 ms against 5 ms, three steps each";
+  entered[1] = 0;  // a writer killed between two stores
+  EXPECT_EQ(flight::WaitTicks(entered, counts, 0, end, end - begin, 0), 0u);
   comm.Finalize();
 }
 
@@ -238,7 +288,7 @@ TEST(Traps, RepeatedPeerWaitIsNoProgress) {
   comm.State(step, abi::kStepSendPeerWait);
   const uint64_t changed = Load(EdgeRow(op).changed);
   for (int i = 0; i < 1000; ++i) comm.State(step, abi::kStepSendPeerWait);
-  EXPECT_EQ(Load(EdgeRow(op).changed), changed);
+  EXPECT_EQ(Load(EdgeRow(op).changed), changed | 1);
   comm.Finalize();
 }
 
