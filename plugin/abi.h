@@ -67,13 +67,13 @@ struct Coll {
   uint8_t channels; uint8_t warps; const char* algo; const char* proto; void* parent_group;
 };
 struct P2p { const char* func; void* buffer; const char* datatype; size_t count; int peer; uint8_t channels; void* parent_group; };
-struct GroupApi { bool captured; int depth; };
-struct CollApi { const char* func; size_t count; const char* datatype; int root; void* stream; bool captured; };
-struct P2pApi { const char* func; size_t count; const char* datatype; void* stream; bool captured; };
+struct GroupApi { uint8_t captured; int depth; };
+struct CollApi { const char* func; size_t count; const char* datatype; int root; void* stream; uint8_t captured; };
+struct P2pApi { const char* func; size_t count; const char* datatype; void* stream; uint8_t captured; };
 struct KernelLaunch { void* stream; };
 struct CeColl {  // v6 only
   uint64_t sequence; const char* func; const void* send; void* recv; size_t count; int root; const char* datatype;
-  const char* sync; bool intra; uint32_t batch_size; uint32_t batches; uint32_t ce_sequence; void* stream;
+  const char* sync; uint8_t intra; uint32_t batch_size; uint32_t batches; uint32_t ce_sequence; void* stream;
 };
 
 struct Descr {

@@ -11,7 +11,7 @@ __attribute__((noinline)) inline int StartOther(Image* image, void* context, voi
   uint64_t result;
   switch (d->type) {
     case abi::kGroupApi:
-      result = recorder::GroupStart(image, Bits(context), static_cast<uint32_t>(d->group_api.depth), d->group_api.captured);
+      result = recorder::GroupStart(image, Bits(context), static_cast<uint32_t>(d->group_api.depth), d->group_api.captured != 0);
       break;
     case abi::kCollApi: {
       const abi::v5::CollApi& api = d->coll_api;
