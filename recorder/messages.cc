@@ -1,0 +1,105 @@
+#include "recorder/messages.h"
+
+#include <string.h>
+
+#include "recorder/flight/rows.h"
+#include "recorder/sys.h"
+
+namespace ringscope::recorder {
+namespace {
+
+using flight::Load;
+
+void AddWho(Text& line, const Runtime& runtime) {
+  line.Add("rank ");
+  if (runtime.identity.rank == kNoNumber) {
+    line.Add("? (").Add(runtime.identity.host).Add(", pid ").AddInt(runtime.identity.pid);
+  } else {
+    line.AddUint(runtime.identity.rank).Add(" (").Add(runtime.identity.host);
+  }
+  line.Add("): ");
+}
+
+void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
+  line.Add("communicator ");
+  if (row >= flight::kCommRows) {
+    line.AddChar('?');
+    return;
+  }
+  const flight::CommRow& comm = runtime.image.comms[row];
+  const size_t n = strnlen(comm.name, sizeof(comm.name));
+  if (n) line.Add(comm.name, n).Add(" (");
+  line.AddHex(Load(comm.comm_id));
+  if (n) line.AddChar(')');
+}
+
+// "AllReduce #11 of communicator ..."
+void AddOperation(Text& line, const Runtime& runtime, const flight::StallFinding& stall) {
+  const uint64_t what = Load(stall.what);
+  const uint32_t row = static_cast<uint32_t>(what & 0xffff);
+  if (row < flight::kOpRows) {
+    const flight::OpRow& op = runtime.image.ops[row];
+    const uint64_t stamp = Load(op.stamp);
+    if (flight::Generation(stamp) == Load(stall.generation)) {
+      line.Add(FuncName(static_cast<uint32_t>(stamp >> 48 & 0xff))).Add(" #");
+      line.AddUint(Load(op.position) & 0xffffffffff).Add(" of ");
+    }
+  }
+  AddCommunicator(line, runtime, static_cast<uint32_t>(what >> 16 & 0xffff));
+}
+
+}  // namespace
+
+const char* FuncName(uint32_t func) {
+  static constexpr const char* kNames[] = {
+      "Operation", "Broadcast", "Reduce",  "AllGather", "ReduceScatter", "AllReduce",
+      "SendRecv",  "Send",      "Recv",    "AlltoAll",  "Scatter",       "Gather",
+      "AllGatherV", "PutSignal", "Signal", "WaitSignal"};
+  return func < sizeof(kNames) / sizeof(kNames[0]) ? kNames[func] : kNames[0];
+}
+
+void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written, uint32_t slot,
+              uint64_t now_ticks) {
+  const flight::StallFinding& stall = runtime.image.header->stalls[slot];
+  TextBuffer<1900> line;
+  AddWho(line, runtime);
+  AddOperation(line, runtime, stall);
+  const uint64_t ns = TicksToNs(*runtime.image.header, now_ticks - Load(stall.since));
+  line.Add(" has made no progress for ");
+  line.AddSeconds(ns >= 10000000000 ? ns / 1000000000 * 1000000000 : ns / 100000000 * 100000000);
+  line.Add(" s; ");
+  if (written == Written::kYes) {
+    line.Add("wrote ").Add(snapshots.path()).Add(". Next: ringscope diagnose ");
+    snapshots.AddRunRoot(line);
+  } else if (runtime.file.directory[0]) {
+    line.Add("no trace written, the record is ").Add(runtime.file.directory).AddChar('/');
+    line.Add(runtime.file.name).Add(". Next: ringscope diagnose ").Add(runtime.file.directory);
+  } else {
+    line.Add("no trace written");
+  }
+  Say(line.c_str());
+}
+
+void SayRecovered(const Runtime& runtime, uint32_t slot) {
+  const flight::StallFinding& stall = runtime.image.header->stalls[slot];
+  const uint64_t ns =
+      TicksToNs(*runtime.image.header, Load(stall.resolved) - Load(stall.since));
+  TextBuffer<512> line;
+  AddWho(line, runtime);
+  AddOperation(line, runtime, stall);
+  line.Add(" went on after ").AddSeconds(ns / 100000000 * 100000000).Add(" s");
+  Say(line.c_str());
+}
+
+void SayFallback(const Runtime& runtime, uint32_t comm_row) {
+  const flight::CommRow& comm = runtime.image.comms[comm_row];
+  TextBuffer<640> line;
+  AddWho(line, runtime);
+  AddCommunicator(line, runtime, comm_row);
+  line.Add(" has all of its ").AddUint(Load(comm.ranks) >> 32);
+  line.Add(" ranks on one node, yet its data goes through the network: NVLink, PCIe peer-to-peer and "
+           "shared memory are not used between some of its GPUs. NCCL_DEBUG=INFO shows why");
+  Say(line.c_str());
+}
+
+}  // namespace ringscope::recorder

@@ -1,0 +1,165 @@
+#include "recorder/siblings.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "recorder/clock.h"
+#include "recorder/flight/clock_map.h"
+#include "recorder/flight/owner.h"
+#include "recorder/sys.h"
+
+namespace ringscope::recorder {
+namespace {
+
+using flight::Load;
+using flight::SiblingRow;
+using flight::SiblingState;
+
+void Store(flight::Word& word, uint64_t v) { word.store(v, std::memory_order_relaxed); }
+
+struct Round {
+  Runtime* runtime;
+  int dir;
+  char prefix[256];
+  uint64_t now;         // ticks
+  uint64_t realtime_ns;
+  uint64_t seen;           // bit per sibling row that a file was found for
+};
+
+// State letter of the process, if it is one of this pid namespace and still the one that wrote the file; 0 otherwise.
+// *known_gone: the process of that number is certainly not the writer (any more).
+char ProcessState(const flight::FileHeader& header, bool* known_gone) {
+  TextBuffer<64> path;
+  path.Add("/proc/").AddInt(header.pid).Add("/stat");
+  char stat[1024];
+  uint64_t start;
+  char state;
+  *known_gone = false;
+  if (ReadSmallFile(path.c_str(), stat, sizeof(stat)) <= 0 || !ParseProcStat(stat, &start, &state)) {
+    return 0;
+  }
+  if (start != header.process_start) {
+    *known_gone = true;
+    return 0;
+  }
+  return state;
+}
+
+uint64_t RealtimeOf(const flight::FileHeader& header) {
+  const flight::ClockMap clock(header);
+  return static_cast<uint64_t>(clock.Realtime(clock.Ns(Load(header.heartbeat))));
+}
+
+// A file that is gone was removed by its owner after a clean end: only then is one removed while its job runs.
+void MarkVanished(Round* round) {
+  const Image& image = round->runtime->image;
+  for (uint32_t i = 0; i < flight::kSiblingRows; ++i) {
+    SiblingRow& row = image.siblings[i];
+    if (Load(row.who) == 0 || round->seen >> i & 1) continue;
+    const uint64_t state = Load(row.state) & 0xff;
+    if (state == static_cast<uint64_t>(SiblingState::kGone) ||
+        state == static_cast<uint64_t>(SiblingState::kExited)) {
+      continue;
+    }
+    Store(row.state, static_cast<uint64_t>(SiblingState::kExited));
+    Store(row.since, round->now);
+    Store(row.checked, round->now);
+  }
+}
+
+SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uint64_t heartbeat_ns,
+                   uint64_t realtime_ns, char letter, bool known_gone) {
+  const uint64_t period = uint64_t{header.heartbeat_period_ms} * 1000000;
+  uint64_t old = kOldHeartbeatPeriods * period;
+  if (old < 1000000000) old = 1000000000;
+  const bool beats = realtime_ns < heartbeat_ns + old;
+  // Z and X: dead, its parent has not asked yet; or only its first thread has ended. A held lock proves life, also against
+  // a process of the same number in another pid namespace.
+  const bool dead =
+      lock != flight::OwnerLock::kHeld && (letter == 'Z' || letter == 'X' || known_gone);
+  if (lock == flight::OwnerLock::kUnknown && !dead) {
+    return beats ? SiblingState::kAlive : SiblingState::kUnknown;
+  }
+  if (dead || lock == flight::OwnerLock::kFree) {
+    // Its lock can be lost while it lives (owner.h); its heartbeat cannot go on when it does not.
+    if (!dead && (beats || letter != 0)) {
+      return beats ? SiblingState::kAlive : SiblingState::kFrozen;
+    }
+    const uint64_t ended = flight::kStateClean | flight::kStateExiting;
+    return Load(header.state) & ended ? SiblingState::kExited : SiblingState::kGone;
+  }
+  return beats ? SiblingState::kAlive : SiblingState::kFrozen;
+}
+
+SiblingRow* RowOf(Round* round, uint64_t who, uint64_t nonce_start) {
+  const Image& image = round->runtime->image;
+  SiblingRow* free_row = nullptr;
+  for (uint32_t i = 0; i < flight::kSiblingRows; ++i) {
+    SiblingRow* row = &image.siblings[i];
+    if (Load(row->who) == who && Load(row->nonce_start) == nonce_start) {
+      round->seen |= uint64_t{1} << i;
+      return row;
+    }
+    if (!free_row && Load(row->who) == 0) free_row = row;
+  }
+  if (!free_row) return nullptr;  // 64 siblings are more than a node has GPUs
+  round->seen |= uint64_t{1} << (free_row - image.siblings);
+  Store(free_row->nonce_start, nonce_start);
+  Store(free_row->since, round->now);
+  free_row->who.store(who, std::memory_order_release);
+  return free_row;
+}
+
+bool LookAt(void* ctx, const char* name) {
+  Round* round = static_cast<Round*>(ctx);
+  const Runtime* runtime = round->runtime;
+  // Our own file must not be opened: closing it would drop our lock.
+  if (!StartsWith(name, round->prefix) || strcmp(name, runtime->file.name) == 0) return true;
+  const int fd = openat(round->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return true;
+  alignas(8) char bytes[sizeof(flight::FileHeader)];
+  const auto& header = *reinterpret_cast<const flight::FileHeader*>(bytes);
+  const bool ours = pread(fd, bytes, sizeof(bytes), 0) == static_cast<ssize_t>(sizeof(bytes)) &&
+                    memcmp(header.magic, flight::kMagic, sizeof(flight::kMagic)) == 0 &&
+                    header.version == flight::kVersion &&
+                    strncmp(header.boot_id, runtime->identity.boot_id, sizeof(header.boot_id)) == 0;
+  const flight::OwnerLock lock = ours ? flight::ProbeOwnerLock(fd) : flight::OwnerLock::kUnknown;
+  close(fd);
+  if (!ours) return true;
+
+  const uint64_t who = static_cast<uint32_t>(header.pid) | uint64_t{header.rank_hint} << 32;
+  SiblingRow* row = RowOf(round, who, (header.process_nonce & 0xffffffff) | header.process_start << 32);
+  if (!row) return true;
+  bool known_gone = false;
+  const char letter = ProcessState(header, &known_gone);
+  const uint64_t heartbeat = RealtimeOf(header);
+  const auto state = static_cast<uint64_t>(
+      Judge(header, lock, heartbeat, round->realtime_ns, letter, known_gone));
+  if ((Load(row->state) & 0xff) != state) Store(row->since, round->now);
+  Store(row->state, state | static_cast<uint64_t>(static_cast<unsigned char>(letter)) << 8);
+  Store(row->heartbeat_realtime_ns, heartbeat);
+  Store(row->checked, round->now);
+  return true;
+}
+
+}  // namespace
+
+void LookAtSiblings(Runtime* runtime, uint64_t now) {
+  if (!runtime->file.directory[0]) return;
+  Round round = {};
+  round.runtime = runtime;
+  round.now = now;
+  Text prefix(round.prefix, sizeof(round.prefix));
+  AddFlightPrefix(prefix, runtime->identity);
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  round.realtime_ns = uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+  round.dir = open(runtime->file.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (round.dir < 0) return;
+  if (ListDirectory(round.dir, LookAt, &round)) MarkVanished(&round);
+  close(round.dir);
+}
+
+}  // namespace ringscope::recorder
