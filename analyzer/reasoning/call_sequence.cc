@@ -58,6 +58,33 @@ std::vector<Unit> Units(const std::vector<Voter>& voters) {
   return units;
 }
 
+// A group of which a part is not held (its beginning was overwritten, or it is still being filled) cannot be compared: the part
+// that is held may be any part of it. Removes such groups. `newest` is the position of the newest call the member made.
+void DropPartialGroups(uint64_t newest, std::vector<const Op*>* ops) {
+  std::vector<const Op*> whole;
+  for (size_t i = 0; i < ops->size();) {
+    size_t end = i + 1;
+    while (end < ops->size() && (*ops)[end - 1]->position() + 1 == (*ops)[end]->position() &&
+           SameGroup(*(*ops)[end - 1], *(*ops)[end])) {
+      ++end;
+    }
+    const Op &first = *(*ops)[i], &last = *(*ops)[end - 1];
+    bool partial = false;
+    if (first.raw.grouped() && first.raw.group() != 0) {
+      const bool hole_before = first.position() > 1 && (i == 0 || (*ops)[i - 1]->position() + 1 != first.position());
+      const bool hole_after = end < ops->size() ? (*ops)[end]->position() != last.position() + 1
+                                                : last.position() < newest;
+      // The launch happens at the end of the group: nothing of it enqueued means that calls may follow.
+      bool open = end == ops->size();
+      for (size_t k = i; k < end; ++k) open &= (*ops)[k]->enqueued == model::Truth::kNo;
+      partial = hole_before || hole_after || open;
+    }
+    if (!partial) whole.insert(whole.end(), ops->begin() + static_cast<std::ptrdiff_t>(i), ops->begin() + static_cast<std::ptrdiff_t>(end));
+    i = end;
+  }
+  ops->swap(whole);
+}
+
 // Cheap look at the common case: one operation, everybody who kept it agrees.
 bool AllAgree(const std::vector<Voter>& voters, uint64_t position) {
   const Op* one = nullptr;
@@ -118,6 +145,8 @@ std::vector<Voter> Voters(const model::Communicator& communicator) {
     std::stable_sort(voter.ops.begin(), voter.ops.end(), before);
     const auto same = [](const Op* a, const Op* b) { return a->position() == b->position(); };
     voter.ops.erase(std::unique(voter.ops.begin(), voter.ops.end(), same), voter.ops.end());
+    DropPartialGroups(member.collectives, &voter.ops);
+    if (voter.ops.empty()) continue;
     (all_api ? from_api : from_launch).push_back(std::move(voter));
   }
   return from_api.size() >= from_launch.size() ? from_api : from_launch;

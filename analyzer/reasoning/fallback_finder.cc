@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 
 namespace ringscope::reasoning {
@@ -140,7 +140,9 @@ bool Judge(const Job& job, const Communicator& c, const std::vector<const model:
   return true;
 }
 
-std::vector<Candidate> FindFallbacks(const Job& job) {
+}  // namespace
+
+std::vector<Candidate> FindFallbacks(const model::Job& job) {
   std::map<int, std::vector<const model::Edge*>> edges;
   for (const model::Edge& edge : job.edges) {
     if (edge.communicator >= 0 && edge.from != edge.to) edges[edge.communicator].push_back(&edge);
@@ -153,7 +155,6 @@ std::vector<Candidate> FindFallbacks(const Job& job) {
   return candidates;
 }
 
-const Register kRegister("fallback path", FindFallbacks);
+static const Register kRegister("fallback path", FindFallbacks);
 
-}  // namespace
 }  // namespace ringscope::reasoning

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/thresholds.h"
@@ -332,7 +332,9 @@ Candidate Describe(const Job& job, const Communicator& c, const Bundle& bundle, 
   return candidate;
 }
 
-std::vector<Candidate> FindUnmatched(const Job& job) {
+}  // namespace
+
+std::vector<Candidate> FindUnmatched(const model::Job& job) {
   const Index index(job);
   std::map<int, Messages> by_communicator;
   for (const MessageCount& count : job.messages) {
@@ -356,7 +358,6 @@ std::vector<Candidate> FindUnmatched(const Job& job) {
   return candidates;
 }
 
-const Register kRegister("message count", FindUnmatched);
+static const Register kRegister("message count", FindUnmatched);
 
-}  // namespace
 }  // namespace ringscope::reasoning

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "analyzer/reasoning/call_sequence.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/thresholds.h"
 
@@ -253,7 +253,9 @@ Candidate Describe(const Job& job, const Communicator& communicator, const std::
   return candidate;
 }
 
-std::vector<Candidate> FindMismatches(const Job& job) {
+}  // namespace
+
+std::vector<Candidate> FindMismatches(const model::Job& job) {
   std::vector<Candidate> candidates;
   for (const Communicator& communicator : job.communicators) {
     const std::vector<Voter> voters = Voters(communicator);
@@ -265,7 +267,6 @@ std::vector<Candidate> FindMismatches(const Job& job) {
   return candidates;
 }
 
-const Register kRegister("mismatch", FindMismatches);
+static const Register kRegister("mismatch", FindMismatches);
 
-}  // namespace
 }  // namespace ringscope::reasoning

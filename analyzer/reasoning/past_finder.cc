@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/thresholds.h"
 #include "analyzer/reasoning/timeline.h"
@@ -296,7 +296,9 @@ void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* 
   }
 }
 
-std::vector<Candidate> FindPast(const Job& job) {
+}  // namespace
+
+std::vector<Candidate> FindPast(const model::Job& job) {
   std::vector<Candidate> candidates;
   Frozen frozen;
   FindFreezes(job, &frozen, &candidates);
@@ -304,7 +306,6 @@ std::vector<Candidate> FindPast(const Job& job) {
   return candidates;
 }
 
-const Register kRegister("past", FindPast);
+static const Register kRegister("past", FindPast);
 
-}  // namespace
 }  // namespace ringscope::reasoning

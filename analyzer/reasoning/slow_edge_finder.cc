@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/samples.h"
 #include "analyzer/reasoning/thresholds.h"
@@ -119,13 +119,14 @@ void Judge(const Job& job, const Communicator& c, const Loads& loads, std::vecto
   }
 }
 
-std::vector<Candidate> FindSlowEdges(const Job& job) {
+}  // namespace
+
+std::vector<Candidate> FindSlowEdges(const model::Job& job) {
   std::vector<Candidate> candidates;
   for (const auto& [communicator, loads] : Collect(job)) Judge(job, job.communicators[communicator], loads, &candidates);
   return candidates;
 }
 
-const Register kRegister("slow edge", FindSlowEdges);
+static const Register kRegister("slow edge", FindSlowEdges);
 
-}  // namespace
 }  // namespace ringscope::reasoning

@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/samples.h"
 #include "analyzer/reasoning/thresholds.h"
@@ -279,8 +279,10 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c, con
   return stragglers;
 }
 
+}  // namespace
+
 // One finding a rank: the communicator in which it costs most, the others named beside.
-std::vector<Candidate> FindStragglers(const Job& job) {
+std::vector<Candidate> FindStragglers(const model::Job& job) {
   const Timelines timelines = MakeTimelines(job);
   std::map<std::pair<RankKey, int>, Straggler> worst;
   for (const Communicator& c : job.communicators) {
@@ -307,7 +309,6 @@ std::vector<Candidate> FindStragglers(const Job& job) {
   return candidates;
 }
 
-const Register kRegister("straggler", FindStragglers);
+static const Register kRegister("straggler", FindStragglers);
 
-}  // namespace
 }  // namespace ringscope::reasoning
