@@ -22,6 +22,17 @@ void Complain(const char* line) {
   fprintf(stderr, "ringscope env: %s\n", line);
 }
 
+// Names are compared behind the prefix that all share: it would make every one look near.
+std::string Hint(const std::string& name, const std::vector<std::string>& known) {
+  const std::string prefix = "RINGSCOPE_";
+  const auto tail = [&](const std::string& n) { return n.rfind(prefix, 0) == 0 ? n.substr(prefix.size()) : n; };
+  std::vector<std::string> tails;
+  for (const std::string& k : known) tails.push_back(tail(k));
+  const std::string nearest = Nearest(tail(name), tails);
+  if (nearest.empty()) return "";
+  return "; did you mean " + (nearest == "RINGSCOPE" ? nearest : prefix + nearest) + "?";
+}
+
 // RINGSCOPE_* names of the environment that the table does not have.
 void CheckNames() {
   std::vector<std::string> known;
@@ -32,7 +43,7 @@ void CheckNames() {
     const std::string name(*e, static_cast<size_t>(equals - *e));
     bool found = false;
     for (const auto& k : known) found |= k == name;
-    if (!found) Complain((report::Printable(name) + " is not a setting and has no effect" + DidYouMean(name, known)).c_str());
+    if (!found) Complain((report::Printable(name) + " is not a setting and has no effect" + Hint(name, known)).c_str());
   }
 }
 

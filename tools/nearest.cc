@@ -27,7 +27,9 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& wor
   if (word.size() > kLongest) return best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : words) {
-    const size_t distance = Distance(word, candidate);
+    // A word that was cut short is one slip, however much is missing.
+    const bool cut = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
+    const size_t distance = cut ? 1 : Distance(word, candidate);
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;
