@@ -1,0 +1,286 @@
+// Runs all finders and puts what they found into causal order: the initiating finding first, what it explains behind it.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/op_text.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+struct Entry {
+  const char* name;
+  FindFn find;
+};
+std::vector<Entry>& Finders() {
+  static auto& finders = *new std::vector<Entry>;
+  return finders;
+}
+
+bool ProcessKind(Kind::Value kind) { return kind == Kind::process_exited || kind == Kind::process_stopped; }
+
+std::set<int> Ranks(const Finding& f) { return {f.who().ranks().begin(), f.who().ranks().end()}; }
+std::set<std::pair<int, int>> Edges(const Finding& f) {
+  std::set<std::pair<int, int>> edges;
+  for (const EdgeName& e : f.who().edges()) edges.insert({e.from(), e.to()});
+  return edges;
+}
+std::set<std::string> Hosts(const Finding& f) { return {f.who().hosts().begin(), f.who().hosts().end()}; }
+std::set<std::string> Communicators(const Finding& f) {
+  return {f.who().communicators().begin(), f.who().communicators().end()};
+}
+
+// ---------------------------------------------------------------------------------------------------------- duplicates
+bool Same(const Candidate& a, const Candidate& b) {
+  const Finding &x = a.finding, &y = b.finding;
+  if (x.kind() != y.kind() || x.past() != y.past()) return false;
+  // Two finders see an unmatched message from two sides: the counts, and where the waiting ends.
+  if (x.kind() == Kind::p2p_unmatched && a.communicator == b.communicator && a.stops_job && b.stops_job) return true;
+  if (x.kind() == Kind::undetermined) return a.communicator == b.communicator && x.title() == y.title();
+  if (Ranks(x) != Ranks(y) || Edges(x) != Edges(y) || Hosts(x) != Hosts(y)) return false;
+  if (Ranks(x).empty() && Edges(x).empty() && Hosts(x).empty()) return Communicators(x) == Communicators(y);
+  // One rank can be slow, or its calls differ, in several communicators: each is a statement of its own.
+  return a.communicator == b.communicator || a.communicator < 0 || b.communicator < 0 || ProcessKind(x.kind());
+}
+
+void Absorb(Candidate* kept, const Candidate& other) {
+  Finding& f = kept->finding;
+  const Finding& o = other.finding;
+  if (f.who().ranks().empty()) *f.mutable_who()->mutable_ranks() = o.who().ranks();
+  if (f.who().edges().empty()) *f.mutable_who()->mutable_edges() = o.who().edges();
+  for (const std::string& name : o.who().communicators()) {
+    if (Communicators(f).count(name) == 0) f.mutable_who()->add_communicators(name);
+  }
+  const std::set<int> named = Ranks(f);
+  std::set<int> collateral(f.collateral().ranks().begin(), f.collateral().ranks().end());
+  collateral.insert(o.collateral().ranks().begin(), o.collateral().ranks().end());
+  for (int rank : named) collateral.erase(rank);
+  f.mutable_collateral()->clear_ranks();
+  AddRanks(collateral, f.mutable_collateral()->mutable_ranks());
+  for (const Evidence& e : o.evidence()) {
+    const bool known = std::any_of(f.evidence().begin(), f.evidence().end(), [&](const Evidence& have) {
+      return have.text() == e.text() && have.rank() == e.rank();
+    });
+    if (!known) *f.add_evidence() = e;
+  }
+  kept->stops_job |= other.stops_job;
+}
+
+std::vector<Candidate> DropDuplicates(std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::make_pair(a.order, -static_cast<int>(a.finding.confidence())) <
+           std::make_pair(b.order, -static_cast<int>(b.finding.confidence()));
+  });
+  std::vector<Candidate> kept;
+  for (Candidate& c : candidates) {
+    auto it = std::find_if(kept.begin(), kept.end(), [&](const Candidate& k) { return Same(k, c); });
+    if (it == kept.end()) {
+      kept.push_back(std::move(c));
+    } else {
+      Absorb(&*it, c);
+    }
+  }
+  return kept;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- order
+bool NotLater(const Candidate& a, const Candidate& b) {
+  return a.communicator != b.communicator || a.position == 0 || b.position == 0 || a.position <= b.position;
+}
+
+// The rank that a stall finding names is why the message has no partner (yet).
+bool MessageAwaitsNamedRank(const Candidate& message, const Candidate& stall) {
+  if (message.finding.kind() != Kind::p2p_unmatched || stall.finding.kind() == Kind::p2p_unmatched) return false;
+  if (stall.finding.kind() != Kind::missing_rank && !ProcessKind(stall.finding.kind())) return false;
+  const std::set<int> named = Ranks(stall.finding);
+  for (int rank : message.finding.who().ranks()) {
+    if (named.count(rank)) return true;
+  }
+  for (const EdgeName& e : message.finding.who().edges()) {
+    if (named.count(e.from()) || named.count(e.to())) return true;
+  }
+  return false;
+}
+
+// a is the reason of b, or of what b says.
+bool Explains(const Candidate& a, const Candidate& b) {
+  if (a.order == Class::kPast || b.order == Class::kPlan || b.order == Class::kPast || a.order == Class::kPlan) return false;
+  if (MessageAwaitsNamedRank(b, a)) return true;
+  if (MessageAwaitsNamedRank(a, b)) return false;
+  if (a.order >= b.order) return false;
+  switch (a.order) {
+    case Class::kMismatch:
+      return a.stops_job && (b.stops_job || b.order == Class::kSlow) && NotLater(a, b);
+    case Class::kLiveness:
+    case Class::kError:
+    case Class::kStall:
+      return a.stops_job;
+    default:
+      return false;
+  }
+}
+
+// Among findings that do not explain each other: what stops the job before what does not, then by class.
+std::vector<Candidate> Order(std::vector<Candidate> candidates) {
+  const auto key = [](const Candidate& c) {
+    const bool definite = c.finding.kind() != Kind::undetermined;
+    const int stage = c.order >= Class::kSlow ? 2 : c.stops_job && definite ? 0 : 1;
+    return std::make_tuple(stage, c.order, -static_cast<int>(c.finding.confidence()));
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  // A reason goes before what it explains. (Explains() has no cycles: it follows the classes, but for messages that await a
+  // named rank.)
+  std::vector<Candidate> ordered;
+  std::vector<bool> taken(candidates.size(), false);
+  for (size_t round = 0; round < candidates.size(); ++round) {
+    size_t pick = candidates.size();
+    for (size_t i = 0; i < candidates.size() && pick == candidates.size(); ++i) {
+      if (taken[i]) continue;
+      bool waits = false;
+      for (size_t j = 0; j < candidates.size() && !waits; ++j) {
+        waits = !taken[j] && j != i && Explains(candidates[j], candidates[i]);
+      }
+      if (!waits) pick = i;
+    }
+    if (pick == candidates.size()) pick = std::find(taken.begin(), taken.end(), false) - taken.begin();
+    taken[pick] = true;
+    ordered.push_back(candidates[pick]);
+  }
+  return ordered;
+}
+
+// -------------------------------------------------------------------------------------------------------------- summary
+bool AnyOperation(const model::Job& job) {
+  for (const model::Communicator& c : job.communicators) {
+    for (const model::Member& m : c.members) {
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return true;
+    }
+  }
+  return false;
+}
+
+State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candidates) {
+  if (job.processes.empty()) return State::unknown;
+  const auto any = [&](auto what) { return std::any_of(candidates.begin(), candidates.end(), what); };
+  if (any([](const Candidate& c) { return c.stops_job && !c.finding.past(); })) {
+    return AnyOperation(job) ? State::hang : State::init_hang;
+  }
+  for (const Candidate& c : candidates) {
+    if (c.finding.past()) continue;
+    switch (c.order) {
+      case Class::kMismatch: return State::wrong_data;
+      case Class::kLiveness: return State::crashed;
+      case Class::kError: return State::unknown;
+      case Class::kStall: return State::hang;
+      case Class::kUndetermined: return State::unknown;
+      case Class::kSlow: return State::slow;
+      default: break;
+    }
+  }
+  if (any([](const Candidate& c) { return c.finding.past() || c.order == Class::kPast; })) return State::recovered;
+  return State::healthy;
+}
+
+std::string StateText(State::Value state) {
+  switch (state) {
+    case State::healthy: return "Nothing wrong was found.";
+    case State::slow: return "The job runs slowly.";
+    case State::hang: return "The job hangs.";
+    case State::init_hang: return "The job hangs while it sets up its communicators.";
+    case State::init_failure: return "The job failed while it set up its communicators.";
+    case State::crashed: return "The job lost a process.";
+    case State::wrong_data: return "The job computes with wrong data.";
+    case State::recovered: return "The job stood still for a while and went on.";
+    default: return "What the job does cannot be told.";
+  }
+}
+
+std::string Summary(const Diagnosis& d) {
+  std::string text = StateText(d.state());
+  if (!d.findings().empty()) {
+    const Finding& first = d.findings(0);
+    absl::StrAppend(&text, " ", first.title());
+    if (!first.title().empty() && first.title().back() != '.') text += ".";
+    if (!first.collateral().ranks().empty()) {
+      const std::set<int> waiting(first.collateral().ranks().begin(), first.collateral().ranks().end());
+      absl::StrAppend(&text, " Only waiting: ", RanksText(waiting), ".");
+    }
+    const int others = d.findings_size() - 1 - first.explains_size();
+    if (others > 0) absl::StrAppend(&text, " ", others, others == 1 ? " further finding does" : " further findings do",
+                                    " not follow from this one.");
+  }
+  if (d.ranks_total() > d.ranks_seen()) {
+    absl::StrAppend(&text, " Records of ", d.ranks_seen(), " of ", d.ranks_total(), " ranks were read.");
+  }
+  return text;
+}
+
+void CountRanks(const model::Job& job, Diagnosis* d) {
+  std::set<int> ranks;
+  uint32_t unnamed = 0;
+  for (const model::Communicator& c : job.communicators) {
+    for (const model::Member& m : c.members) {
+      if (m.has_record() && m.job_rank >= 0) ranks.insert(m.job_rank);
+    }
+  }
+  for (const model::Process& p : job.processes) {
+    if (p.job_rank >= 0) {
+      ranks.insert(p.job_rank);
+      continue;
+    }
+    // A process whose ranks have no number in the job counts once.
+    bool named = false;
+    for (const model::Communicator& c : job.communicators) {
+      for (const model::Member& m : c.members) named |= m.process == p.index && m.job_rank >= 0;
+    }
+    unnamed += !named && p.trace.communicators_size() > 0;
+  }
+  d->set_ranks_seen(static_cast<uint32_t>(ranks.size()) + unnamed);
+  d->set_ranks_total(std::max<uint32_t>(d->ranks_seen(), static_cast<uint32_t>(std::max(job.world_size, 0))));
+}
+
+}  // namespace
+
+Register::Register(const char* name, FindFn find) { Finders().push_back({name, find}); }
+
+Diagnosis Diagnose(const model::Job& job) {
+  // By name, so that the order of linking changes nothing.
+  std::vector<Entry> finders = Finders();
+  std::sort(finders.begin(), finders.end(),
+            [](const Entry& a, const Entry& b) { return std::string_view(a.name) < b.name; });
+  std::vector<Candidate> candidates;
+  for (const Entry& finder : finders) {
+    for (Candidate& c : finder.find(job)) {
+      if (c.finding.kind() == Kind::none) continue;
+      if (c.order == Class::kPast) c.finding.set_past(true);
+      if (c.finding.cause().id().empty()) c.finding.mutable_cause()->set_id("not established");
+      candidates.push_back(std::move(c));
+    }
+  }
+  candidates = Order(DropDuplicates(std::move(candidates)));
+
+  Diagnosis d;
+  d.set_state(StateOf(job, candidates));
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Finding& f = *d.add_findings();
+    f = candidates[i].finding;
+    f.clear_explains();
+    for (size_t j = 0; j < candidates.size(); ++j) {
+      if (i != j && Explains(candidates[i], candidates[j])) f.add_explains(static_cast<uint32_t>(j));
+    }
+  }
+  CountRanks(job, &d);
+  for (const std::string& s : job.not_seen) d.add_not_seen(s);
+  for (const std::string& s : job.inputs) d.add_inputs(s);
+  if (job.processes.empty()) d.add_not_seen("no record was read");
+  d.set_summary(Summary(d));
+  return d;
+}
+
+}  // namespace ringscope::reasoning

@@ -1,0 +1,564 @@
+#include "analyzer/reasoning/wait_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "analyzer/reasoning/wait_graph_components.h"
+
+namespace ringscope::reasoning::graph {
+namespace {
+
+using OpKey = std::tuple<int, int, uint64_t>;                 // comm, rank, position
+using MessageKey = std::tuple<int, int, int, bool, uint64_t>;  // comm, rank, peer, send, number
+
+bool Terminal(Host host) { return host != Host::kSync && host != Host::kApi; }
+bool NotRunning(Host host) {
+  return host == Host::kFrozen || host == Host::kDead || host == Host::kLost || host == Host::kExited;
+}
+
+class Builder {
+ public:
+  Builder(const Input& input, Result* result) : in_(input), out_(*result) {
+    for (size_t i = 0; i < in_.ops.size(); ++i) {
+      const Participation& op = in_.ops[i];
+      ops_[{op.comm, op.rank, op.position}] = static_cast<int>(i);
+      of_rank_[op.rank].push_back(static_cast<int>(i));
+      for (const Message& m : op.messages) {
+        messages_[{op.comm, op.rank, m.peer, m.send, m.number}] = static_cast<int>(i);
+      }
+    }
+    for (size_t c = 0; c < in_.comms.size(); ++c) {
+      const Comm& comm = in_.comms[c];
+      for (size_t i = 0; i < comm.ranks.size() && i < comm.entered.size(); ++i) {
+        entered_[{static_cast<int>(c), comm.ranks[i]}] = comm.entered[i];
+      }
+    }
+    for (const MessageTotal& t : in_.totals) totals_[{t.comm, t.rank, t.peer, t.send, 0}] = t.number;
+    for (size_t i = 0; i < in_.edges.size(); ++i) {
+      const EdgeView& e = in_.edges[i];
+      if (in_.comms[e.comm].p2p) {
+        p2p_edges_[{e.comm, e.from, e.to}].push_back(static_cast<int>(i));
+      } else {
+        edges_[{e.comm, -1, e.send_position}].push_back(static_cast<int>(i));
+      }
+    }
+  }
+
+  void Run() {
+    for (size_t i = 0; i < in_.ops.size(); ++i) {
+      const Participation& op = in_.ops[i];
+      // What only waits in its stream leads to the operation before it; starting there is enough.
+      if (!op.stuck || op.progress.Reached(Stage::kFinished) || op.progress.Before(Stage::kEntered)) continue;
+      if (op.progress.Before(Stage::kStarted) && !Unfinished(op.after).empty()) continue;
+      out_.starts.push_back(OpNode(op.comm, op.rank, op.position));
+    }
+    while (done_ < out_.nodes.size()) Expand(static_cast<int>(done_++));
+  }
+
+ private:
+  // ------------------------------------------------------------------------------------------------------------ nodes
+  int Make(Node node) {
+    const auto key = std::make_tuple(static_cast<int>(node.kind), node.comm, node.position, node.rank, node.peer, node.unit);
+    const auto [it, fresh] = index_.try_emplace(key, static_cast<int>(out_.nodes.size()));
+    if (fresh) {
+      out_.nodes.push_back(std::move(node));
+      out_.next.emplace_back();
+    } else {
+      Node& known = out_.nodes[it->second];
+      known.weak = known.weak && node.weak;
+      for (int e : node.edges) {
+        if (std::find(known.edges.begin(), known.edges.end(), e) == known.edges.end()) known.edges.push_back(e);
+      }
+    }
+    return it->second;
+  }
+  int OpNode(int comm, int rank, uint64_t position) {
+    return Make({.kind = Node::kOp, .comm = comm, .position = position, .rank = rank});
+  }
+  int HostNode(int rank) { return Make({.kind = Node::kHost, .rank = rank}); }
+  int GpuNode(int rank) { return Make({.kind = Node::kGpu, .rank = rank}); }
+  int RecordNode(int rank) { return Make({.kind = Node::kMissingRecord, .rank = rank}); }
+  void Link(int from, int to) {
+    auto& list = out_.next[from];
+    if (std::find(list.begin(), list.end(), to) == list.end()) list.push_back(to);
+  }
+  // For lists that may be as long as the communicator: the caller sees to it that nothing repeats.
+  void LinkNew(int from, int to) { out_.next[from].push_back(to); }
+
+  // ------------------------------------------------------------------------------------------------------------ facts
+  const Participation* Find(int comm, int rank, uint64_t position) const {
+    const auto it = ops_.find({comm, rank, position});
+    return it == ops_.end() ? nullptr : &in_.ops[it->second];
+  }
+  Progress ProgressOf(int comm, int rank, uint64_t position) const {
+    if (const Participation* op = Find(comm, rank, position)) return op->progress;
+    if (in_.ranks[rank].host == Host::kNoRecord) return {};
+    const auto it = entered_.find({comm, rank});
+    if (it != entered_.end() && position <= it->second) return {Stage::kFinished, Stage::kFinished};
+    return {Stage::kNotEntered, Stage::kNotEntered};
+  }
+  std::vector<int> Unfinished(const std::vector<int>& indices) const {
+    std::vector<int> open;
+    for (int i : indices) {
+      if (!in_.ops[i].progress.Reached(Stage::kFinished)) open.push_back(i);
+    }
+    return open;
+  }
+
+  // ----------------------------------------------------------------------------------------------------------- expand
+  void Expand(int n) {
+    const Node node = out_.nodes[n];
+    switch (node.kind) {
+      case Node::kOp: return ExpandOp(n, node);
+      case Node::kHost: return ExpandHost(n, node.rank);
+      case Node::kLateHub: return ExpandLate(n, node);
+      case Node::kBodyHub: return ExpandBody(n, node);
+      case Node::kGroupHub: return ExpandGroup(n, node);
+      // A rank that lacks a message may still come to it: it waits for that rank's host. Only if that leads back here the
+      // message has no partner (Class::kUnmatched).
+      case Node::kUnmatched: return Link(n, HostNode(node.rank));
+      default: return;
+    }
+  }
+
+  void ExpandHost(int n, int rank) {
+    const Rank& r = in_.ranks[rank];
+    if (r.host == Host::kNoRecord) return Link(n, RecordNode(rank));
+    if (!r.waits_for.empty() && !NotRunning(r.host)) {
+      for (int peer : r.waits_for) Link(n, HostNode(peer));
+      return;
+    }
+    if (Terminal(r.host)) return;
+    int found = 0;
+    const auto it = of_rank_.find(rank);
+    if (it != of_rank_.end()) {
+      for (int i : it->second) {
+        const Participation& op = in_.ops[i];
+        if (!op.stuck || !op.progress.Reached(Stage::kEnqueued) || op.progress.Reached(Stage::kFinished)) continue;
+        LinkNew(n, OpNode(op.comm, op.rank, op.position));
+        ++found;
+      }
+    }
+    // A launch can block because the queue of the GPU is full: then what is enqueued is the reason, not the call.
+    if (found == 0 && r.host == Host::kSync) Link(n, GpuNode(rank));
+  }
+
+  void ExpandOp(int n, const Node& node) {
+    const Progress p = ProgressOf(node.comm, node.rank, node.position);
+    if (p.Reached(Stage::kFinished)) return;
+    if (in_.ranks[node.rank].host == Host::kNoRecord && Find(node.comm, node.rank, node.position) == nullptr) {
+      return Link(n, RecordNode(node.rank));
+    }
+    if (p.Before(Stage::kEnqueued)) return Link(n, HostNode(node.rank));
+    const Participation& op = *Find(node.comm, node.rank, node.position);
+    const std::vector<int> before = Unfinished(op.after);
+    if (p.Before(Stage::kStarted) || (!p.Reached(Stage::kStarted) && !before.empty())) {
+      // A process that is dead or frozen starts nothing and reports nothing: its cursors are those of its last moment.
+      if (NotRunning(in_.ranks[node.rank].host)) return Link(n, HostNode(node.rank));
+      for (int i : before) Link(n, OpNode(in_.ops[i].comm, in_.ops[i].rank, in_.ops[i].position));
+      if (before.empty()) Link(n, GpuNode(node.rank));
+      return;
+    }
+    if (in_.comms[node.comm].p2p) return ExpandMessages(n, op);
+    const int late = Make({.kind = Node::kLateHub, .comm = node.comm, .position = node.position});
+    Expand(late);  // at once: whether anybody is late decides what else is asked
+    if (!out_.next[late].empty()) return Link(n, late);
+    if (p.Before(Stage::kFinished)) {
+      Link(n, Make({.kind = Node::kBodyHub, .comm = node.comm, .position = node.position}));
+    }
+  }
+
+  void ExpandLate(int n, const Node& node) {
+    if (!late_known_.insert(n).second) return;
+    for (int rank : in_.comms[node.comm].ranks) {
+      if (ProgressOf(node.comm, rank, node.position).Before(Stage::kStarted)) {
+        LinkNew(n, OpNode(node.comm, rank, node.position));
+      }
+    }
+  }
+
+  // All members that are known have started.
+  void ExpandBody(int n, const Node& node) {
+    bool halted = false;
+    std::vector<int> unknown;
+    const Participation* some = nullptr;
+    for (int rank : in_.comms[node.comm].ranks) {
+      const Progress p = ProgressOf(node.comm, rank, node.position);
+      if (in_.ranks[rank].host == Host::kNoRecord && !p.Reached(Stage::kStarted)) unknown.push_back(rank);
+      if (const Participation* op = Find(node.comm, rank, node.position)) {
+        if (some == nullptr || op->pattern != Pattern::kOther) some = op;
+      }
+      if (!p.Reached(Stage::kFinished) && NotRunning(in_.ranks[rank].host)) {
+        LinkNew(n, HostNode(rank));
+        halted = true;
+      }
+    }
+    const auto it = edges_.find({node.comm, -1, node.position});
+    if (it != edges_.end()) halted |= LinkHaltedDrivers(n, it->second);
+    if (halted) return;
+
+    PivotQuery query;
+    if (some != nullptr) {
+      query.pattern = some->pattern;
+      query.chain = some->chain;
+    }
+    query.ranks = in_.comms[node.comm].ranks;
+    query.hosts_complete = unknown.empty();
+    query.host = [this](int rank) { return HostName(rank); };
+    if (it != edges_.end()) {
+      for (int e : it->second) query.edges.push_back(in_.edges[e]);
+    }
+    for (Suspect& s : FindSuspects(query)) {
+      for (int& e : s.edges) e = it->second[e];
+      Link(n, SuspectNode(std::move(s)));
+    }
+    if (!out_.next[n].empty()) return;
+    for (int rank : unknown) LinkNew(n, RecordNode(rank));
+    if (unknown.empty()) Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = node.position}));
+  }
+
+  std::string HostName(int rank) const {
+    return static_cast<size_t>(rank) < in_.hosts.size() && !in_.hosts[rank].empty() ? in_.hosts[rank]
+                                                                                    : "only rank " + std::to_string(rank);
+  }
+
+  // An edge whose proxy belongs to a process that does not run stands still because of that process.
+  bool LinkHaltedDrivers(int n, const std::vector<int>& edges) {
+    bool any = false;
+    for (int e : edges) {
+      for (const EdgeEnd* end : {&in_.edges[e].send, &in_.edges[e].recv}) {
+        if (end->phase != EdgeEnd::kOpen || end->driver < 0 || !NotRunning(in_.ranks[end->driver].host)) continue;
+        Link(n, HostNode(end->driver));
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  int SuspectNode(Suspect s) {
+    Node node;
+    node.rank = s.from;
+    node.peer = s.to;
+    node.edges = std::move(s.edges);
+    node.weak = s.weak;
+    switch (s.kind) {
+      case Suspect::kWire: node.kind = Node::kEdge; break;
+      case Suspect::kControl: node.kind = Node::kControl; break;
+      case Suspect::kFlush: node.kind = Node::kFlush; break;
+      case Suspect::kUnequal: node.kind = Node::kUnequal; break;
+      case Suspect::kGpu:
+        node.kind = Node::kGpu;
+        node.rank = s.rank;
+        node.peer = -1;
+        break;
+      case Suspect::kUnit:
+        node.kind = Node::kUnit;
+        node.rank = node.peer = -1;
+        node.unit = std::move(s.unit);
+        break;
+    }
+    return Make(std::move(node));
+  }
+
+  // ------------------------------------------------------------------------------------------------- send and receive
+  void ExpandMessages(int n, const Participation& op) {
+    for (const Message& m : op.messages) {
+      if (m.peer != op.rank) LinkPartner(n, op, m);
+    }
+    if (!out_.next[n].empty() || !op.progress.Before(Stage::kFinished)) return;
+    if (op.group != 0) {
+      Link(n, Make({.kind = Node::kGroupHub, .comm = op.comm, .position = op.group, .rank = op.rank, .peer = n}));
+    } else {
+      Link(n, Make({.kind = Node::kComm, .comm = op.comm, .position = op.position, .rank = op.rank}));
+    }
+  }
+
+  // Nothing is linked when nothing is missing on the other side and no edge says anything.
+  void LinkPartner(int n, const Participation& op, const Message& m) {
+    const int peer = m.peer;
+    const auto found = messages_.find({op.comm, peer, op.rank, !m.send, m.number});
+    if (found != messages_.end()) {
+      const Participation& partner = in_.ops[found->second];
+      if (partner.progress.Before(Stage::kStarted)) {
+        Link(n, OpNode(partner.comm, partner.rank, partner.position));
+      } else if (NotRunning(in_.ranks[peer].host) && !partner.progress.Reached(Stage::kFinished)) {
+        Link(n, HostNode(peer));
+      } else {
+        LinkMessageEdge(n, op, m, &partner);
+      }
+      return;
+    }
+    if (in_.ranks[peer].host == Host::kNoRecord) return Link(n, RecordNode(peer));
+    const auto total = totals_.find({op.comm, peer, op.rank, !m.send, 0});
+    if (total != totals_.end() && total->second >= m.number) return LinkMessageEdge(n, op, m, nullptr);
+    Link(n, Make({.kind = Node::kUnmatched, .comm = op.comm, .position = m.number, .rank = peer, .peer = op.rank,
+                  .unit = m.send ? "recv" : "send"}));
+  }
+
+  // `partner`: nullptr when it is over.
+  void LinkMessageEdge(int n, const Participation& op, const Message& m, const Participation* partner) {
+    const auto it = p2p_edges_.find({op.comm, m.send ? op.rank : m.peer, m.send ? m.peer : op.rank});
+    if (it == p2p_edges_.end()) return;
+    std::vector<int> mine;
+    PivotQuery query;
+    for (int e : it->second) {
+      EdgeView edge = in_.edges[e];
+      const uint64_t here = m.send ? edge.send_position : edge.recv_position;
+      const uint64_t there = m.send ? edge.recv_position : edge.send_position;
+      if (here != op.position) continue;
+      EdgeEnd& other = m.send ? edge.recv : edge.send;
+      // The other end may be at an earlier or later message of this direction.
+      if (other.phase != EdgeEnd::kUnseen && (partner == nullptr || there > partner->position)) {
+        other.phase = EdgeEnd::kOver;
+      } else if (partner != nullptr && there != 0 && there < partner->position) {
+        other.phase = EdgeEnd::kNotBegun;
+      }
+      mine.push_back(e);
+      query.edges.push_back(edge);
+    }
+    if (LinkHaltedDrivers(n, mine)) return;
+    const size_t before = out_.next[n].size();
+    for (Suspect& s : FindSuspects(query)) {
+      for (int& e : s.edges) e = mine[e];
+      Link(n, SuspectNode(std::move(s)));
+    }
+    // One pair, one direction: the pivot is the GPU that owes, or the one that does not take.
+    for (size_t i = 0; i < mine.size() && out_.next[n].size() == before; ++i) {
+      const EdgeView& edge = query.edges[i];
+      if (edge.recv.phase != EdgeEnd::kOpen) continue;
+      const EdgeVerdict verdict = Judge(edge);
+      if (verdict != EdgeVerdict::kStarved && verdict != EdgeVerdict::kBackedUp) continue;
+      const int gpu = verdict == EdgeVerdict::kStarved ? edge.from : edge.to;
+      const Participation* owner = gpu == op.rank ? &op : partner;
+      if (owner != nullptr && owner->group != 0) {
+        // The kernel of a group moves all its messages: another of them may hold this one up.
+        Link(n, Make({.kind = Node::kGroupHub, .comm = op.comm, .position = owner->group, .rank = gpu}));
+      } else {
+        Link(n, GpuNode(gpu));
+      }
+    }
+  }
+
+  // Of the open messages of one kernel: those that wait for something outside of it. Nothing: its GPU.
+  void ExpandGroup(int n, const Node& node) {
+    bool outside = false;
+    const auto it = of_rank_.find(node.rank);
+    if (it != of_rank_.end()) {
+      for (int i : it->second) {
+        const Participation& op = in_.ops[i];
+        if (op.comm != node.comm || op.group != node.position || op.progress.Reached(Stage::kFinished)) continue;
+        for (const Message& m : op.messages) {
+          if (m.peer == op.rank) continue;
+          const auto found = messages_.find({op.comm, m.peer, op.rank, !m.send, m.number});
+          const auto total = totals_.find({op.comm, m.peer, op.rank, !m.send, 0});
+          const bool there = found != messages_.end() ? !in_.ops[found->second].progress.Before(Stage::kStarted)
+                                                      : total != totals_.end() && total->second >= m.number;
+          if (there) continue;
+          Link(n, OpNode(op.comm, op.rank, op.position));
+          outside = true;
+          break;
+        }
+      }
+    }
+    if (outside) return;
+    if (node.peer >= 0) {
+      Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = out_.nodes[node.peer].position, .rank = node.rank}));
+    } else {
+      Link(n, GpuNode(node.rank));
+    }
+  }
+
+  const Input& in_;
+  Result& out_;
+  size_t done_ = 0;
+  absl::flat_hash_map<std::tuple<int, int, uint64_t, int, int, std::string>, int> index_;
+  absl::flat_hash_map<OpKey, int> ops_;
+  absl::flat_hash_map<MessageKey, int> messages_;
+  absl::flat_hash_map<MessageKey, uint64_t> totals_;
+  absl::flat_hash_map<std::pair<int, int>, uint64_t> entered_;
+  absl::flat_hash_map<OpKey, std::vector<int>> edges_;                   // comm, -1, position
+  absl::flat_hash_map<std::tuple<int, int, int>, std::vector<int>> p2p_edges_;
+  absl::flat_hash_map<int, std::vector<int>> of_rank_;
+  absl::flat_hash_set<int> late_known_;
+};
+
+Class HostClass(Host host) {
+  switch (host) {
+    case Host::kDead: return Class::kRankDead;
+    case Host::kFrozen: return Class::kRankFrozen;
+    case Host::kLost: return Class::kRankLost;
+    case Host::kExited: return Class::kRankExited;
+    case Host::kApi: return Class::kInApi;
+    case Host::kNoRecord: return Class::kNoRecord;
+    default: return Class::kNotEntered;
+  }
+}
+
+// Nothing: not an end of waiting (an operation that is over).
+bool ClassOf(const Input& in, const Node& node, Class* cls) {
+  switch (node.kind) {
+    case Node::kHost: *cls = HostClass(in.ranks[node.rank].host); return true;
+    case Node::kGpu: *cls = Class::kGpuStalled; return true;
+    case Node::kUnit: *cls = Class::kInsideNode; return true;
+    case Node::kEdge: *cls = Class::kNetEdge; return true;
+    case Node::kControl: *cls = Class::kNetControl; return true;
+    case Node::kFlush: *cls = Class::kRecvFlush; return true;
+    case Node::kUnequal: *cls = Class::kUnequalSteps; return true;
+    case Node::kComm: *cls = Class::kAmbiguous; return true;
+    case Node::kMissingRecord: *cls = Class::kNoRecord; return true;
+    default: return false;
+  }
+}
+
+bool Hub(const Node& node) { return node.kind >= Node::kLateHub; }
+
+void FindRoots(const Input& input, Result* result) {
+  for (const std::vector<int>& component : SinkComponents(result->next)) {
+    Root root;
+    bool unmatched = false;
+    for (int n : component) {
+      if (Hub(result->nodes[n])) continue;
+      unmatched |= result->nodes[n].kind == Node::kUnmatched;
+      root.nodes.push_back(n);
+    }
+    if (root.nodes.empty()) continue;
+    if (component.size() > 1) {
+      root.cls = unmatched ? Class::kUnmatched : Class::kCycle;
+      if (unmatched) {
+        std::erase_if(root.nodes, [&](int n) { return result->nodes[n].kind != Node::kUnmatched; });
+      }
+    } else if (!ClassOf(input, result->nodes[root.nodes[0]], &root.cls)) {
+      continue;
+    }
+    std::sort(root.nodes.begin(), root.nodes.end());
+    result->roots.push_back(std::move(root));
+  }
+  std::sort(result->roots.begin(), result->roots.end(), [](const Root& a, const Root& b) { return a.nodes < b.nodes; });
+}
+
+// Signatures go first: a mismatch explains any later symptom of that operation.
+bool SignatureRoots(const Input& input, Result* result) {
+  std::map<std::pair<int, uint64_t>, std::vector<const Signature*>> by_op;
+  for (const Signature& s : input.signatures) by_op[{s.comm, s.position}].push_back(&s);
+  for (const auto& [op, list] : by_op) {
+    std::map<std::string, size_t> votes;
+    for (const Signature* s : list) ++votes[s->text];
+    size_t most = 0;
+    for (const auto& [text, n] : votes) most = std::max(most, n);
+    if (votes.size() < 2) continue;
+    // With no majority all of them are named: which half is wrong cannot be told.
+    const bool tie = std::count_if(votes.begin(), votes.end(), [&](const auto& v) { return v.second == most; }) > 1;
+    for (const Signature* s : list) {
+      if (!tie && votes[s->text] == most) continue;
+      result->roots.push_back({Class::kSignature, {static_cast<int>(result->nodes.size())}});
+      result->nodes.push_back({.kind = Node::kHost, .comm = op.first, .position = op.second, .rank = s->rank});
+      result->next.emplace_back();
+    }
+    return true;
+  }
+  return false;
+}
+
+// An error that names its peer is direct evidence of the edge; a timeout towards a dead peer is that peer's.
+bool ErrorRoots(const Input& input, Result* result) {
+  if (input.errors.empty()) return false;
+  std::set<int> gone;
+  bool all_timeouts = true;
+  for (const AsyncError& e : input.errors) {
+    all_timeouts &= e.timeout;
+    const Host host = input.ranks[e.peer].host;
+    if (host == Host::kDead || host == Host::kExited) gone.insert(e.peer);
+  }
+  const auto add = [&](Class cls, Node node) {
+    result->roots.push_back({cls, {static_cast<int>(result->nodes.size())}});
+    result->nodes.push_back(std::move(node));
+    result->next.emplace_back();
+  };
+  if (all_timeouts && !gone.empty()) {
+    for (int peer : gone) add(Class::kRankDead, {.kind = Node::kHost, .rank = peer});
+  } else {
+    for (const AsyncError& e : input.errors) add(Class::kNetEdge, {.kind = Node::kEdge, .rank = e.rank, .peer = e.peer});
+  }
+  return true;
+}
+
+}  // namespace
+
+Result Analyse(const Input& input) {
+  Result result;
+  if (SignatureRoots(input, &result) || ErrorRoots(input, &result)) return result;
+  Builder(input, &result).Run();
+  FindRoots(input, &result);
+  return result;
+}
+
+std::vector<int> Result::Path(int start, const Root& root) const {
+  std::vector<int> from(nodes.size(), -2);
+  std::vector<int> queue{start};
+  from[start] = -1;
+  const std::set<int> goal(root.nodes.begin(), root.nodes.end());
+  for (size_t i = 0; i < queue.size(); ++i) {
+    if (goal.count(queue[i])) {
+      std::vector<int> path;
+      for (int n = queue[i]; n >= 0; n = from[n]) {
+        if (!Hub(nodes[n])) path.push_back(n);
+      }
+      std::reverse(path.begin(), path.end());
+      return path;
+    }
+    for (int n : next[queue[i]]) {
+      if (from[n] != -2) continue;
+      from[n] = queue[i];
+      queue.push_back(n);
+    }
+  }
+  return {};
+}
+
+std::string Name(const Input& input, const Node& node) {
+  const std::string rank = std::to_string(node.rank), peer = std::to_string(node.peer);
+  const std::string comm = node.comm >= 0 ? input.comms[node.comm].name : "";
+  switch (node.kind) {
+    case Node::kOp: return "K" + comm + std::to_string(node.position) + "@" + rank;
+    case Node::kHost: return "H" + rank;
+    case Node::kGpu: return "G" + rank;
+    case Node::kEdge: return "E" + rank + "->" + peer;
+    case Node::kControl: return "E" + peer + "->" + rank;  // the clear-to-send goes against the data
+    case Node::kFlush: return "F" + peer;
+    case Node::kUnit: return "N" + node.unit;
+    case Node::kUnequal: return "S" + rank + "->" + peer;
+    case Node::kComm: return "C:" + comm + std::to_string(node.position);
+    case Node::kUnmatched: return "U" + rank + "->" + peer;
+    case Node::kMissingRecord: return "R" + rank;
+    default: return "";
+  }
+}
+
+std::string Name(Class cls) {
+  switch (cls) {
+    case Class::kSignature: return "signature-mismatch";
+    case Class::kRankDead: return "rank-dead";
+    case Class::kRankFrozen: return "rank-frozen";
+    case Class::kRankLost: return "rank-lost";
+    case Class::kRankExited: return "rank-exited";
+    case Class::kNotEntered: return "not-entered";
+    case Class::kInApi: return "in-nccl-api";
+    case Class::kGpuStalled: return "gpu-stalled";
+    case Class::kInsideNode: return "inside-node";
+    case Class::kNetEdge: return "net-edge";
+    case Class::kNetControl: return "net-control";
+    case Class::kRecvFlush: return "recv-flush";
+    case Class::kUnequalSteps: return "unequal-steps";
+    case Class::kUnmatched: return "unmatched-p2p";
+    case Class::kCycle: return "deadlock-cycle";
+    case Class::kAmbiguous: return "ambiguous-inside-comm";
+    case Class::kNoRecord: return "no-record";
+  }
+  return "";
+}
+
+}  // namespace ringscope::reasoning::graph

@@ -1,0 +1,97 @@
+#include "analyzer/reasoning/wait_graph_progress.h"
+
+#include <algorithm>
+
+#include "analyzer/reasoning/quiet.h"
+
+namespace ringscope::reasoning {
+
+using graph::Progress;
+using graph::Stage;
+using model::Truth;
+
+bool Incomplete(const model::EdgeSide& side) {
+  return side.open && side.raw != nullptr && !side.raw->current_stopped() && side.raw->done() < side.raw->n_steps();
+}
+
+OpenEdges::OpenEdges(const model::Job& job) {
+  for (const model::Edge& edge : job.edges) {
+    if (edge.sender && Incomplete(*edge.sender) && edge.sender->position != 0) {
+      bits_[{edge.communicator, edge.from, edge.p2p, edge.sender->position}] |= 1;
+    }
+    if (edge.receiver && Incomplete(*edge.receiver) && edge.receiver->position != 0) {
+      bits_[{edge.communicator, edge.to, edge.p2p, edge.receiver->position}] |= 2;
+    }
+  }
+}
+
+bool OpenEdges::Receiving(int communicator, int member, bool p2p, uint64_t position) const {
+  const auto it = bits_.find({communicator, member, p2p, position});
+  return it != bits_.end() && (it->second & 2) != 0;
+}
+bool OpenEdges::Sending(int communicator, int member, bool p2p, uint64_t position) const {
+  const auto it = bits_.find({communicator, member, p2p, position});
+  return it != bits_.end() && (it->second & 1) != 0;
+}
+
+Progress ProgressOf(const model::Op& op, bool receiving, bool sending) {
+  Progress p{Stage::kEntered, Stage::kFinished};
+  if (op.enqueued == Truth::kYes) p.at_least = Stage::kEnqueued;
+  if (op.started == Truth::kYes) p.at_least = Stage::kStarted;
+  if (op.finished == Truth::kYes) p.at_least = Stage::kFinished;
+  if (op.enqueued == Truth::kNo) {
+    p.at_most = Stage::kEntered;
+  } else if (op.started == Truth::kNo) {
+    p.at_most = Stage::kEnqueued;
+  } else if (op.finished == Truth::kNo) {
+    p.at_most = Stage::kStarted;
+  }
+  // Data that has not come in cannot have been consumed, whatever a kernel event of the same group says (NCCL attributes
+  // the kernels of grouped messages loosely). A send may be over for the GPU while the network still works on it, so it
+  // counts only where the GPU's end is not visible.
+  if ((receiving || (sending && op.finished == Truth::kUnknown)) && p.at_most == Stage::kFinished) {
+    p.at_most = Stage::kStarted;
+  }
+  // A contradiction in a damaged record: the later fact stands.
+  p.at_least = std::min(p.at_least, p.at_most);
+  return p;
+}
+
+Standstill::Standstill(const model::Job& job) : job_(job) {
+  for (const model::Communicator& c : job.communicators) {
+    for (const model::Member& m : c.members) {
+      if (m.raw == nullptr) continue;
+      int64_t last = m.raw->last_progress_ns();
+      for (const model::Op& op : m.ops) {
+        if (op.raw.stream() == 0 && !op.raw.from_api()) continue;
+        int64_t& at = stream_progress_[{m.process, op.raw.stream()}];
+        at = std::max({at, op.raw.started_ns(), op.raw.finished_ns()});
+        if (op.started == Truth::kYes && op.finished == Truth::kNo) at = std::max(at, last);
+      }
+    }
+  }
+}
+
+bool Standstill::Of(const model::Communicator& communicator, const model::Member& member, const model::Op& op,
+                    const Progress& progress) const {
+  if (!Stuck(job_, communicator, member, op)) return false;
+  if (member.finalized_open || member.raw == nullptr) return true;
+  const model::Process& process = job_.processes[member.process];
+  for (const trace::StallFinding& stall : process.trace.stalls()) {
+    if (stall.communicator() == member.raw->row() && stall.resolved_ns() == 0) return true;
+  }
+  const trace::Settings& settings = process.trace.settings();
+  const int64_t now = LastSign(process);
+  // Lazy connections and library loading: the first operation of a communicator is given more time.
+  const bool first = communicator.completion_visible && member.raw->completed() == 0;
+  const double patience = first ? std::max(settings.stall_seconds(), settings.first_stall_seconds()) : settings.stall_seconds();
+  if (first && static_cast<double>(now - op.raw.entered_ns()) < patience * 1e9) return false;
+  // What waits in a queue that moves does not stand still.
+  if (progress.at_least < Stage::kStarted) {
+    const auto it = stream_progress_.find({member.process, op.raw.stream()});
+    if (it != stream_progress_.end() && static_cast<double>(now - it->second) < patience * 1e9) return false;
+  }
+  return true;
+}
+
+}  // namespace ringscope::reasoning

@@ -1,0 +1,47 @@
+// How far one operation got on one rank, from what its record shows; never more than that.
+#ifndef RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_PROGRESS_H_
+#define RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_PROGRESS_H_
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analyzer/model/model.h"
+#include "analyzer/reasoning/wait_graph.h"
+
+namespace ringscope::reasoning {
+
+// True when steps of the side's current operation are missing.
+bool Incomplete(const model::EdgeSide& side);
+
+// Operations whose network steps still run, per member.
+class OpenEdges {
+ public:
+  explicit OpenEdges(const model::Job& job);
+  bool Receiving(int communicator, int member, bool p2p, uint64_t position) const;
+  bool Sending(int communicator, int member, bool p2p, uint64_t position) const;
+
+ private:
+  using Key = std::tuple<int, int, bool, uint64_t>;
+  std::map<Key, int> bits_;  // 1 sends, 2 receives
+};
+
+graph::Progress ProgressOf(const model::Op& op, bool receiving, bool sending);
+
+// Whether an unfinished operation stands still: quiet.h, and beyond it what holds for the queue it is in.
+class Standstill {
+ public:
+  explicit Standstill(const model::Job& job);
+  bool Of(const model::Communicator& communicator, const model::Member& member, const model::Op& op,
+          const graph::Progress& progress) const;
+
+ private:
+  const model::Job& job_;
+  std::map<std::pair<int, uint64_t>, int64_t> stream_progress_;  // process, stream -> newest progress, its clock
+};
+
+}  // namespace ringscope::reasoning
+
+#endif  // RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_PROGRESS_H_
