@@ -164,9 +164,13 @@ void AddRunDirectory(Text& out, const Identity& identity) {
   out.AddName(identity.host, "nohost");
 }
 
+void AddFlightJobPrefix(Text& out, const Identity& identity) {
+  out.Add("ringscope-").AddName(identity.job, "nojob").AddChar('.').AddUint(identity.restart).AddChar('-');
+}
+
 void AddFlightPrefix(Text& out, const Identity& identity) {
-  out.Add("ringscope-").AddName(identity.job, "nojob").AddChar('.').AddUint(identity.restart);
-  out.AddChar('-').AddName(identity.host, "nohost").AddChar('-');
+  AddFlightJobPrefix(out, identity);
+  out.AddName(identity.host, "nohost").AddChar('-');
 }
 
 bool MakeFlightFile(const Settings& settings, const Identity& identity, FlightFile* file) {

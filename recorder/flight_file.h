@@ -47,6 +47,8 @@ inline constexpr unsigned kKeptPerRank = 2;
 void AddRunDirectory(Text& out, const Identity& identity);
 // "ringscope-<job>.<restart>-<host>-": how the flight files of one host and run begin.
 void AddFlightPrefix(Text& out, const Identity& identity);
+// The part of it that all processes of this run of the job share, on whatever host.
+void AddFlightJobPrefix(Text& out, const Identity& identity);
 // "rank3", or "rankx" when the rank is not known.
 void AddRank(Text& out, uint32_t rank);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct Round {
   char prefix[256];
   uint64_t now;         // ticks
   uint64_t realtime_ns;
+  bool one_machine;        // whoever has a file in this directory runs under our kernel
   uint64_t seen;           // bit per sibling row that a file was found for
 };
 
@@ -50,6 +52,16 @@ char ProcessState(const flight::FileHeader& header, bool* known_gone) {
 uint64_t RealtimeOf(const flight::FileHeader& header) {
   const flight::ClockMap clock(header);
   return static_cast<uint64_t>(clock.Realtime(clock.Ns(Load(header.heartbeat))));
+}
+
+// On a file system that one kernel serves, a file's owner lives on this machine whatever host name it carries (containers
+// of one job on one node), and its lock says whether it lives. On a network file system that needs the same boot id.
+bool OneMachine(int dir) {
+  struct statfs fs;
+  if (fstatfs(dir, &fs) != 0) return false;
+  const auto type = static_cast<uint32_t>(fs.f_type);
+  return type == 0x01021994 /* tmpfs */ || type == 0xef53 /* ext2-4 */ || type == 0x58465342 /* xfs */ ||
+         type == 0x9123683e /* btrfs */ || type == 0x794c7630 /* overlayfs */;
 }
 
 // A file that is gone was removed by its owner after a clean end: only then is one removed while its job runs.
@@ -124,7 +136,8 @@ bool LookAt(void* ctx, const char* name) {
   const bool ours = pread(fd, bytes, sizeof(bytes), 0) == static_cast<ssize_t>(sizeof(bytes)) &&
                     memcmp(header.magic, flight::kMagic, sizeof(flight::kMagic)) == 0 &&
                     header.version == flight::kVersion &&
-                    strncmp(header.boot_id, runtime->identity.boot_id, sizeof(header.boot_id)) == 0;
+                    (round->one_machine ||
+                     strncmp(header.boot_id, runtime->identity.boot_id, sizeof(header.boot_id)) == 0);
   const flight::OwnerLock lock = ours ? flight::ProbeOwnerLock(fd) : flight::OwnerLock::kUnknown;
   close(fd);
   if (!ours) return true;
@@ -152,12 +165,13 @@ void LookAtSiblings(Runtime* runtime, uint64_t now) {
   round.runtime = runtime;
   round.now = now;
   Text prefix(round.prefix, sizeof(round.prefix));
-  AddFlightPrefix(prefix, runtime->identity);
+  AddFlightJobPrefix(prefix, runtime->identity);
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   round.realtime_ns = uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
   round.dir = open(runtime->file.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (round.dir < 0) return;
+  round.one_machine = OneMachine(round.dir);
   if (ListDirectory(round.dir, LookAt, &round)) MarkVanished(&round);
   close(round.dir);
 }

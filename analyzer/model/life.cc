@@ -66,12 +66,12 @@ class Judge {
   }
 
  private:
-  using Key = std::tuple<std::string, int32_t, uint32_t>;  // boot id, pid, nonce
+  using Key = std::tuple<int32_t, uint32_t, uint32_t>;  // pid, nonce, start time: unique in a job, hosts included
 
   void Observe(const Process& observer, const trace::Trace& record) {
     for (const auto& s : record.siblings()) {
       Witness w = {&observer, &s, observer.ToRealtime(s.checked_ns())};
-      Witness& newest = witnesses_[Key(observer.trace.process().boot_id(), s.pid(), s.nonce())];
+      Witness& newest = witnesses_[Key(s.pid(), s.nonce(), s.start_ticks_low())];
       if (newest.saw == nullptr || w.checked > newest.checked) newest = w;
     }
   }
@@ -84,7 +84,7 @@ class Judge {
     }
     if (live.lock_known() && live.lock_held()) return Existing(p, why);
     const bool early = SilentEarly(p);
-    const auto seen = witnesses_.find(Key(p.trace.process().boot_id(), p.trace.process().pid(), p.trace.process().nonce()));
+    const auto seen = witnesses_.find(Key(p.trace.process().pid(), p.trace.process().nonce(), static_cast<uint32_t>(p.trace.process().start_ticks())));
     if (seen != witnesses_.end() && seen->second.checked >= p.last_sign_ns) {
       const Life life = Witnessed(p, seen->second, early, why);
       if (life != Life::kUnknown) return life;
