@@ -141,7 +141,7 @@ class Driver {
   static constexpr int kSteps = 8;
 
   abi::v5::Descr Of(abi::EventType type, void* parent) const {
-    abi::v5::Descr d;
+    abi::v5::Descr d{};  // NCCL clears its descriptors too
     d.type = type;
     d.parent = parent;
     d.rank = rank_;

@@ -102,6 +102,11 @@ Subject Open(const std::string& path) {
   return subject;
 }
 
+void Close(const Subject& subject) {
+  for (void* context : subject.own) subject.plugin.Finalize(context);
+  subject.plugin.Finalize(subject.shared);
+}
+
 struct Row {
   const Case* work;
   Threads threads;
@@ -195,6 +200,7 @@ int Run(const Options& options) {
     const Subject subject = Open(options.plugins[0]);
     const uint64_t callbacks = Drive(subject.plugin, cases[0], subject.own[0], options.drive);
     std::printf("%llu callbacks\n", static_cast<unsigned long long>(callbacks));
+    Close(subject);
     return 0;
   }
   std::vector<Subject> subjects = {Open("-")};
@@ -204,10 +210,7 @@ int Run(const Options& options) {
     for (const Threads& threads : kThreadings) rows.push_back(Measure(subjects, work, threads, options));
   }
   (options.json ? PrintJson : PrintTables)(subjects, rows);
-  for (const Subject& subject : subjects) {
-    for (void* context : subject.own) subject.plugin.Finalize(context);
-    subject.plugin.Finalize(subject.shared);
-  }
+  for (const Subject& subject : subjects) Close(subject);
   return 0;
 }
 

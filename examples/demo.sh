@@ -18,7 +18,7 @@ build=build/release
 log=$build/build.log
 mkdir -p "$build"
 echo "demo: building into $build (log: $log)"
-if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target ringscope ringscope_tool replay; } \
+if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool replay; } \
     > "$log" 2>&1; then
   tail -n 60 "$log" >&2
   echo "demo: the build failed (whole log: $log)" >&2
