@@ -1,7 +1,7 @@
 // Communicators with their operations: open ones and the newest in full, older finished ones column by column.
 #include <string.h>
 
-#include <algorithm>
+#include <initializer_list>
 
 #include "recorder/flight/encoder.h"
 
@@ -44,7 +44,7 @@ void EncodeOperation(Encoder* e, const OpView& op) {
   w.Uint(4, op.func);
   w.Uint(5, op.datatype);
   w.Uint(6, op.count);
-  w.Int(7, RootOf(op));
+  w.Sint(7, RootOf(op));
   w.Int(8, e->Ns(op.entered));
   w.Int(9, e->Ns(op.returned));
   w.Int(10, e->Ns(op.enqueued));
@@ -60,7 +60,7 @@ void EncodeOperation(Encoder* e, const OpView& op) {
   w.Uint(20, op.proxy_started);
   w.Uint(21, op.proxy_stopped);
   w.Uint(22, op.launched && !(op.flags & kOpP2p) ? uint64_t{op.sequence} + 1 : 0);
-  w.Int(23, PeerOf(op));
+  w.Sint(23, PeerOf(op));
   w.Fixed64(24, op.stream);
   w.Uint(25, GroupOf(op));
   w.Uint(26, ThreadOf(op));
@@ -87,11 +87,11 @@ void EncodeSignature(Encoder* e, const OpView& op) {
   w.Uint(2, op.func);
   w.Uint(3, op.datatype);
   w.Uint(4, op.count);
-  w.Int(5, RootOf(op));
+  w.Sint(5, RootOf(op));
   w.Uint(6, op.algo);
   w.Uint(7, op.proto);
   w.Uint(8, op.channels);
-  w.Int(9, PeerOf(op));
+  w.Sint(9, PeerOf(op));
   w.Fixed64(10, op.stream);
   w.Bool(11, op.flags & kOpGraph);
   w.Bool(12, op.flags & kOpFromApi);
@@ -102,15 +102,24 @@ void EncodeSignature(Encoder* e, const OpView& op) {
   w.End(mark);
 }
 
-// One packed column: value(op, the operation before it or nullptr).
+// Operations picked out of an array, in an order of their own.
+struct Picked {
+  const OpView* ops;
+  const uint16_t* order;
+  uint32_t count;
+  const OpView& operator[](uint32_t i) const { return ops[order[i]]; }
+};
+
+// One packed column of value(op, its index).
 template <typename F>
-void Column(WireWriter& w, uint32_t field, const OpView* ops, uint32_t n, F value) {
+void Column(WireWriter& w, uint32_t field, const Picked& ops, F value) {
   const WireWriter::Mark mark = w.Begin(field);
-  for (uint32_t i = 0; i < n; ++i) w.Varint(value(ops[i], i));
+  for (uint32_t i = 0; i < ops.count; ++i) w.Varint(value(ops[i], i));
   w.EndPacked(mark, field);
 }
 
-void EncodeColumns(Encoder* e, const OpView* ops, uint32_t n) {
+void EncodeColumns(Encoder* e, const OpView* all, const uint16_t* order, uint32_t n) {
+  const Picked ops = {all, order, n};
   if (n == 0) return;
   uint16_t signature[kMostRingRows];  // of each operation
   uint16_t first[kMostRingRows];      // operation that has a signature first
@@ -123,39 +132,39 @@ void EncodeColumns(Encoder* e, const OpView* ops, uint32_t n) {
   }
   WireWriter& w = e->w;
   const WireWriter::Mark mark = w.Begin(31);
-  Column(w, 1, ops, n, [&](const OpView&, uint32_t i) { return uint64_t{signature[i]}; });
+  Column(w, 1, ops, [&](const OpView&, uint32_t i) { return uint64_t{signature[i]}; });
   for (uint32_t s = 0; s < signatures; ++s) EncodeSignature(e, ops[first[s]]);
   uint64_t position[2] = {0, 0};  // collectives, point-to-point
-  Column(w, 3, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 3, ops, [&](const OpView& op, uint32_t) {
     uint64_t& last = position[op.flags & kOpP2p ? 1 : 0];
     const int64_t delta = static_cast<int64_t>(op.position - last);
     last = op.position;
     return WireWriter::ZigZag(delta);
   });
   int64_t entered = 0;
-  Column(w, 4, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 4, ops, [&](const OpView& op, uint32_t) {
     const int64_t now = e->Ns(op.entered);
     const int64_t delta = Difference(now, entered);
     entered = now;
     return WireWriter::ZigZag(delta);
   });
-  Column(w, 5, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 5, ops, [&](const OpView& op, uint32_t) {
     return AfterUnsigned(e->Ns(op.entered), e->Ns(op.returned));
   });
-  Column(w, 6, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 6, ops, [&](const OpView& op, uint32_t) {
     return WireWriter::ZigZag(After(e->Ns(op.entered), e->Ns(op.enqueued)));
   });
-  Column(w, 7, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 7, ops, [&](const OpView& op, uint32_t) {
     return WireWriter::ZigZag(After(e->Ns(op.entered), e->Ns(op.started)));
   });
-  Column(w, 8, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 8, ops, [&](const OpView& op, uint32_t) {
     return AfterUnsigned(e->Ns(op.started), FinishedNs(*e, op));
   });
-  Column(w, 9, ops, n, [&](const OpView& op, uint32_t) {
+  Column(w, 9, ops, [&](const OpView& op, uint32_t) {
     return AfterUnsigned(static_cast<int64_t>(op.gpu_started), static_cast<int64_t>(op.gpu_finished));
   });
-  Column(w, 10, ops, n, [&](const OpView& op, uint32_t) { return uint64_t{GroupOf(op)}; });
-  Column(w, 11, ops, n, [&](const OpView& op, uint32_t) { return uint64_t{op.row}; });
+  Column(w, 10, ops, [&](const OpView& op, uint32_t) { return uint64_t{GroupOf(op)}; });
+  Column(w, 11, ops, [&](const OpView& op, uint32_t) { return uint64_t{op.row}; });
   w.End(mark);
 }
 
@@ -186,7 +195,7 @@ void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
   w.Uint(22, Load(comm.signature));
 }
 
-// Reads the ring into e->ops, oldest first; returns how many.
+// Reads the ring into e->ops, in the order of the rows; returns how many.
 uint32_t ReadRing(Encoder* e, const CommRow& comm, uint32_t index) {
   CommFacts facts = FactsOf(comm, index, e->image.ops.count);
   ScanLaunched(e->image.ops.rows, &facts);
@@ -195,12 +204,26 @@ uint32_t ReadRing(Encoder* e, const CommRow& comm, uint32_t index) {
     const uint32_t row = facts.base + i;
     if (ReadOp(e->image.ops[row], row, facts, &e->ops[n])) ++n;
   }
-  std::sort(e->ops, e->ops + n, [](const OpView& a, const OpView& b) {
-    if (a.entered != b.entered) return a.entered < b.entered;
-    if (a.position != b.position) return a.position < b.position;
-    return a.row < b.row;
-  });
   return n;
+}
+
+bool Before(const OpView& a, const OpView& b) {
+  if (a.entered != b.entered) return a.entered < b.entered;
+  if (a.position != b.position) return a.position < b.position;
+  return a.row < b.row;
+}
+
+// Shell's sort: a ring is two ordered runs, rarely more, and at most kMostRingRows entries.
+void SortByEntry(const OpView* ops, uint16_t* order, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) order[i] = static_cast<uint16_t>(i);
+  for (const uint32_t gap : {701u, 301u, 132u, 57u, 23u, 10u, 4u, 1u}) {
+    for (uint32_t i = gap; i < n; ++i) {
+      const uint16_t moved = order[i];
+      uint32_t k = i;
+      for (; k >= gap && Before(ops[moved], ops[order[k - gap]]); k -= gap) order[k] = order[k - gap];
+      order[k] = moved;
+    }
+  }
 }
 
 }  // namespace
@@ -211,16 +234,19 @@ void EncodeCommunicator(Encoder* e, uint32_t index) {
   const uint32_t n = ReadRing(e, comm, index);
   const WireWriter::Mark mark = e->w.Begin(12);
   EncodeFields(e, comm, index);
-  // In full: the open ones and the newest; what is left is packed to the front of the array for the columns.
+  // In full: the open ones and the newest. The others go into columns.
+  uint16_t order[kMostRingRows];
+  SortByEntry(e->ops, order, n);
   uint32_t older = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    if (e->ops[i].open || i + kNewestInFull >= n) {
-      EncodeOperation(e, e->ops[i]);
+    const OpView& op = e->ops[order[i]];
+    if (op.open || i + kNewestInFull >= n) {
+      EncodeOperation(e, op);
     } else {
-      e->ops[older++] = e->ops[i];
+      order[older++] = order[i];
     }
   }
-  EncodeColumns(e, e->ops, older);
+  EncodeColumns(e, e->ops, order, older);
   e->w.End(mark);
 }
 
