@@ -48,21 +48,55 @@ int64_t Heartbeat(const Process& process) {
   return static_cast<int64_t>(std::clamp(process.trace.settings().heartbeat_seconds(), 0.0, 60.0) * 1e9);
 }
 
-// The longest freeze of the process on its own clock; an empty span when it is too short to mean anything.
-Span Freeze(const Process& process) {
+// A time during which a process seems not to have run, on its own clock; empty when there is none worth telling.
+struct Freeze {
+  Span span;
+  std::string sign;    // how it shows
+  bool row_known = false;
+  uint32_t row = 0;    // operation that shows it
+};
+
+// As its own recorder thread noticed.
+Freeze NoticedFreeze(const Process& process) {
   const trace::Liveness& live = process.trace.liveness();
   const double beats = thresholds::kFreezeHeartbeats * static_cast<double>(Heartbeat(process));
   if (live.freeze_begin_ns() <= 0 || live.freeze_ns() < thresholds::kFreezeFloorNs ||
       static_cast<double>(live.freeze_ns()) < beats) {
     return {};
   }
-  return {live.freeze_begin_ns(), live.freeze_begin_ns() + live.freeze_ns()};
+  return {{live.freeze_begin_ns(), live.freeze_begin_ns() + live.freeze_ns()},
+          absl::StrCat("its recorder thread did not run for ", DurationText(live.freeze_ns()),
+                       " although it waited for no CPU, and no callback came in"),
+          false, 0};
 }
 
-// Callbacks came in during the span: then only the recorder's thread stood still, not the process. The freeze began up to one
-// heartbeat after its noted begin, so the edges of the span prove nothing.
-bool Active(const Job& job, int process, const Span& span) {
-  const int64_t margin = std::max(Heartbeat(job.processes[process]), span.length() / 10);
+// A kernel that the GPU ended long before NCCL's proxy thread, which polls for it, saw the end: the thread did not run.
+// Freezes too short for the recorder thread show like this; the GPU's timer is needed.
+Freeze UnseenEnd(const Job& job, const Process& process) {
+  Freeze longest;
+  for (const Communicator& c : job.communicators) {
+    for (const Member& m : c.members) {
+      if (m.process != process.index) continue;
+      for (const Op& op : m.ops) {
+        if (!Finished(op) || GpuDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations) continue;
+        const int64_t unseen = HostDuration(op) - GpuDuration(op);
+        if (unseen < thresholds::kFreezeFloorNs || unseen <= longest.span.length()) continue;
+        longest = {{op.raw.finished_ns() - unseen, op.raw.finished_ns()},
+                   absl::StrCat(OpText(op.raw), " (communicator ", c.Label(), ") took ", DurationText(GpuDuration(op)),
+                                " on its GPU, but NCCL's thread saw its end only ", DurationText(unseen),
+                                " later, and no other callback came in"),
+                   true, op.raw.row()};
+      }
+    }
+  }
+  return longest;
+}
+
+// Callbacks came in during the span: then only the recorder's thread stood still, not the process. A noticed freeze
+// began up to one heartbeat after its noted begin, so the edges of the span prove nothing.
+bool Active(const Job& job, int process, const Freeze& freeze) {
+  const Span& span = freeze.span;
+  const int64_t margin = std::max(freeze.row_known ? 0 : Heartbeat(job.processes[process]), span.length() / 10);
   const auto inside = [&](int64_t t) { return t > span.begin + margin && t < span.end - margin; };
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
@@ -122,14 +156,20 @@ void Finish(Finding* finding) {
 using Frozen = std::map<RankKey, Span>;
 
 void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candidates) {
-  std::vector<Span> spans(job.processes.size());
+  std::vector<Freeze> freezes(job.processes.size());
+  std::vector<Span> spans(job.processes.size());  // CLOCK_REALTIME
   for (const Process& process : job.processes) {
-    const Span own = Freeze(process);
-    if (own.length() > 0 && WentOn(process)) spans[process.index] = {process.ToRealtime(own.begin), process.ToRealtime(own.end)};
+    if (!WentOn(process)) continue;
+    Freeze freeze = NoticedFreeze(process);
+    if (freeze.span.length() <= 0) freeze = UnseenEnd(job, process);
+    if (freeze.span.length() <= 0) continue;
+    spans[process.index] = {process.ToRealtime(freeze.span.begin), process.ToRealtime(freeze.span.end)};
+    freezes[process.index] = std::move(freeze);
   }
   for (const Process& process : job.processes) {
     const Span& span = spans[process.index];
-    if (span.length() <= 0 || Active(job, process.index, Freeze(process))) continue;
+    const Freeze& freeze = freezes[process.index];
+    if (span.length() <= 0 || Active(job, process.index, freeze)) continue;
     size_t all = 0, host = 0, all_too = 0, host_too = 0;
     for (const Process& other : job.processes) {
       if (other.index == process.index) continue;
@@ -164,9 +204,7 @@ void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candida
     const std::string name = RankText(*waiters.front().communicator, *self);
     finding.set_title(absl::StrCat("The process of ", name, " stood still for ", DurationText(span.length()),
                                    " and went on; the others waited for it"));
-    *finding.add_evidence() = MemberEvidence(
-        job, *self, 0, absl::StrCat("its recorder thread did not run for ", DurationText(span.length()),
-                                    " although it waited for no CPU, and no callback came in"));
+    *finding.add_evidence() = MemberEvidence(job, *self, freeze.row, freeze.sign);
     std::set<int> waiting;
     for (size_t i = 0; i < waiters.size(); ++i) {
       const Waiter& waiter = waiters[i];

@@ -52,6 +52,41 @@ TEST(Past, FreezeThatTheOthersWaitedFor) {
   EXPECT_TRUE(IsWhole(found[0]));
 }
 
+// What a stop too short for the recorder thread leaves: the GPU ended operation 4 at once, the host saw it after `delay`.
+JobBuilder UnseenEnd(int stopped, double delay) {
+  JobBuilder b = Pause(stopped, delay);
+  for (trace::Operation& op : *b.Raw(0, stopped).mutable_operations()) {
+    if (op.position() == 4) op.set_finished_ns(OpBuilder::Ns(5 + delay));
+  }
+  return b;
+}
+
+TEST(Past, KernelWhoseEndWasSeenLateWhileTheOthersWaited) {
+  const auto found = FindPast(UnseenEnd(2, 1.5).Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].finding.kind(), Kind::process_stopped);
+  EXPECT_EQ(found[0].finding.confidence(), Confidence::possible);
+  EXPECT_THAT(RanksOf(found[0]), ElementsAre(2));
+  EXPECT_THAT(CollateralOf(found[0]), ElementsAre(0, 1, 3));
+  EXPECT_EQ(found[0].finding.evidence(0).row(), 3u);
+  EXPECT_TRUE(IsWhole(found[0]));
+}
+
+TEST(Past, LateRankWhoseThreadsRanIsNotStopped) {
+  EXPECT_THAT(FindPast(Pause(2, 1.5).Build()), IsEmpty());         // it saw its kernel end in time: busy elsewhere
+  EXPECT_THAT(FindPast(UnseenEnd(2, -0.7).Build()), IsEmpty());     // too short
+  JobBuilder b = UnseenEnd(2, 1.5);                                // it made calls meanwhile
+  b.Coll(b.Comm("solo", {2}), 0, 9, 4.9).Finished();
+  EXPECT_THAT(FindPast(b.Build()), IsEmpty());
+  JobBuilder all = UnseenEnd(2, 1.5);                              // everybody's ends were seen late: the machine
+  for (int r : {0, 1, 3}) {
+    for (trace::Operation& op : *all.Raw(0, r).mutable_operations()) {
+      if (op.position() == 4) op.set_finished_ns(OpBuilder::Ns(5.6));
+    }
+  }
+  EXPECT_THAT(FindPast(all.Build()), IsEmpty());
+}
+
 TEST(Past, FreezeAndStallOfOneStoryAreOneFinding) {
   JobBuilder b = Pause(1, 70);
   Freeze(&b, 1, 4.2, 70.5);
