@@ -123,17 +123,11 @@ class Reader {
     Set(name, "ops_started", Bits(edge.ops, 0, 32));
     Set(name, "ops_stopped", edge.ops >> 32);
     Set(name, "current", flight::ProxyOpOrdinal(edge.current));
-    Set(name, "posted", Bits(edge.steps, 0, 16));
-    Set(name, "transmitted", Bits(edge.steps, 16, 16));
-    Set(name, "done", Bits(edge.steps, 32, 16));
-    Set(name, "stopped", edge.steps >> 48);
+    for (int state = 0; state < 4; ++state) facts_[absl::StrCat(name, ".reached", state)] = Bits(edge.steps, 16 * state, 16);
     Set(name, "steps_total", edge.steps_total);
     Set(name, "bytes", edge.bytes);
     Set(name, "chunk", Bits(edge.chunk, 0, 32));
     Set(name, "n_steps", edge.chunk >> 32);
-    for (int slot = 0; slot < static_cast<int>(flight::kStepSlots); ++slot) {
-      facts_[absl::StrCat(name, ".slot", slot)] = Bits(edge.slots, 8 * slot, 3);
-    }
   }
 
   const char* base_;

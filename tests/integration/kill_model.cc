@@ -33,16 +33,14 @@ constexpr std::string_view kAlgos[] = {"", "TREE", "RING", "COLLNET_DIRECT", "CO
 constexpr std::string_view kProtos[] = {"", "LL", "LL128", "SIMPLE"};
 constexpr uint64_t kNobody = 0xffffffff;
 
-// NCCL's step states to those of the edge table, 0 for others.
-uint64_t StepStateOf(uint32_t state) {
+// The wait states that a step passes, in order, and its stop. -1: none of them.
+constexpr int kStopped = 3;
+int WaitState(uint32_t state) {
   switch (state) {
-    case 8: return 2;    // SendGPUWait
-    case 20: return 3;   // SendPeerWait
-    case 9: return 4;    // SendWait
-    case 10: return 5;   // RecvWait
-    case 11: return 6;   // RecvFlushWait
-    case 12: return 7;   // RecvGPUWait
-    default: return 0;
+    case 8: case 10: return 0;   // SendGPUWait; RecvWait
+    case 20: case 11: return 1;  // SendPeerWait; RecvFlushWait
+    case 9: case 12: return 2;   // SendWait; RecvGPUWait
+    default: return -1;
   }
 }
 
@@ -96,8 +94,6 @@ void Model::Start(const Event& event) {
       if (parent == edge_of_slot_.end()) break;
       Edge& edge = edges_[parent->second];
       Begin(edge, event.parent);
-      edge["posted"] = std::max(edge["posted"], static_cast<uint64_t>(event.step) + 1);
-      edge.slots[event.step % 8] = 1;
       step_of_slot_[event.slot] = {event.parent, event.step};
       break;
     }
@@ -185,15 +181,27 @@ void Model::ProxyOpStop(const Event& event) {
   if (name == edge_of_slot_.end()) return;
   Edge& edge = edges_[name->second];
   ++edge["ops_stopped"];
-  if (edge.current == event.slot) edge["stopped"] = 1;
   if (const auto op = op_of_slot_.find(event.slot); op != op_of_slot_.end()) ++ops_[op->second]["proxy_stopped"];
 }
 
 void Model::Begin(Edge& edge, int proxy_op) {
   if (edge.current == proxy_op) return;
   edge.current = proxy_op;
-  for (uint64_t& slot : edge.slots) slot = 0;
-  for (const char* field : {"posted", "transmitted", "done", "stopped"}) edge[field] = 0;
+  edge["steps_total"] += edge.reached[kStopped];
+  for (uint64_t& count : edge.reached) count = 0;
+}
+
+// A step that is seen in a later state has passed those before, seen or not.
+void Model::Reach(const Event& event, int state) {
+  const auto step = step_of_slot_.find(event.slot);
+  if (step == step_of_slot_.end()) return;
+  const auto [proxy_op, number] = step->second;
+  Edge& edge = edges_[edge_of_slot_[proxy_op]];
+  const uint64_t count = static_cast<uint64_t>(number) + 1;
+  if (edge.current != proxy_op || count <= edge.reached[state]) return;
+  for (int s = 0; s <= state; ++s) edge.reached[s] = std::max(edge.reached[s], count);
+  // The transfer's size is known when it is handed over (send) or has arrived (recv).
+  if ((event.state == 9 || event.state == 11) && state != kStopped && !event.args_null) edge["bytes"] += event.trans_size;
 }
 
 void Model::State(const Event& event) {
@@ -207,18 +215,8 @@ void Model::State(const Event& event) {
   } else if (event.type == replay::kProxyOp && event.state == replay::kProxyOpInProgress) {
     if (const auto name = edge_of_slot_.find(event.slot); name != edge_of_slot_.end()) Begin(edges_[name->second], event.slot);
   } else if (event.type == replay::kProxyStep) {
-    const auto step = step_of_slot_.find(event.slot);
-    const uint64_t state = StepStateOf(event.state);
-    if (step == step_of_slot_.end() || state == 0) return;
-    const auto [proxy_op, number] = step->second;
-    Edge& edge = edges_[edge_of_slot_[proxy_op]];
-    uint64_t& slot = edge.slots[number % 8];
-    if (edge.current != proxy_op || slot == state) return;
-    slot = state;
-    if (state == 4 || state == 6) {
-      edge["transmitted"] = std::max(edge["transmitted"], static_cast<uint64_t>(number) + 1);
-      if (!event.args_null) edge["bytes"] += event.trans_size;
-    }
+    const int state = WaitState(event.state);
+    if (state >= 0) Reach(event, state);
   }
 }
 
@@ -249,17 +247,7 @@ void Model::Stop(const Event& event) {
       if (op_of_slot_.count(event.slot)) KernelStop(event);
       break;
     case replay::kProxyOp: ProxyOpStop(event); break;
-    case replay::kProxyStep: {
-      const auto step = step_of_slot_.find(event.slot);
-      if (step == step_of_slot_.end()) break;
-      const auto [proxy_op, number] = step->second;
-      Edge& edge = edges_[edge_of_slot_[proxy_op]];
-      if (edge.current != proxy_op) break;
-      edge.slots[number % 8] = 0;
-      edge["done"] = std::max(edge["done"], static_cast<uint64_t>(number) + 1);
-      ++edge["steps_total"];
-      break;
-    }
+    case replay::kProxyStep: Reach(event, kStopped); break;
     default: break;
   }
 }
@@ -283,7 +271,7 @@ Facts Model::ToFacts() const {
     add(name, edge.fields);
     const auto ordinal = edge.ordinals.find(edge.current);
     facts[name + ".current"] = ordinal == edge.ordinals.end() ? 0 : ordinal->second & 0x3f;
-    for (int slot = 0; slot < 8; ++slot) facts[absl::StrCat(name, ".slot", slot)] = edge.slots[slot];
+    for (int state = 0; state < 4; ++state) facts[absl::StrCat(name, ".reached", state)] = edge.reached[state];
   }
   for (size_t i = 0; i < threads_.size(); ++i) {
     facts[absl::StrCat("thread", i, ".call")] = threads_[i].call;

@@ -33,7 +33,7 @@ class Model {
     int current = replay::kNone;             // slot of the proxy operation whose steps run
     std::map<int, uint64_t> ordinals;        // slot of each proxy operation: n-th of this edge, from 1
     std::map<std::string, uint64_t> fields;
-    uint64_t slots[8] = {};
+    uint64_t reached[4] = {};                // steps of `current` that reached each wait state, and the stop
     uint64_t& operator[](const char* field) { return fields[field]; }
   };
   struct Thread {
@@ -51,6 +51,7 @@ class Model {
   void ProxyOpStart(const replay::Event& event);
   void ProxyOpStop(const replay::Event& event);
   void Begin(Edge& edge, int proxy_op);
+  void Reach(const replay::Event& event, int state);
   Thread& ThreadOf(const replay::Event& event);
 
   const replay::Process& process_;
