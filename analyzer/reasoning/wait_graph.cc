@@ -119,7 +119,7 @@ class Builder {
       case Node::kBodyHub: return ExpandBody(n, node);
       case Node::kGroupHub: return ExpandGroup(n, node);
       // A rank that lacks a message may still come to it: it waits for that rank's host. Only if that leads back here the
-      // message has no partner (Class::kUnmatched).
+      // message has no partner (End::kUnmatched).
       case Node::kUnmatched: return Link(n, HostNode(node.rank));
       default: return;
     }
@@ -386,30 +386,30 @@ class Builder {
   absl::flat_hash_set<int> late_known_;
 };
 
-Class HostClass(Host host) {
+End HostEnd(Host host) {
   switch (host) {
-    case Host::kDead: return Class::kRankDead;
-    case Host::kFrozen: return Class::kRankFrozen;
-    case Host::kLost: return Class::kRankLost;
-    case Host::kExited: return Class::kRankExited;
-    case Host::kApi: return Class::kInApi;
-    case Host::kNoRecord: return Class::kNoRecord;
-    default: return Class::kNotEntered;
+    case Host::kDead: return End::kRankDead;
+    case Host::kFrozen: return End::kRankFrozen;
+    case Host::kLost: return End::kRankLost;
+    case Host::kExited: return End::kRankExited;
+    case Host::kApi: return End::kInApi;
+    case Host::kNoRecord: return End::kNoRecord;
+    default: return End::kNotEntered;
   }
 }
 
 // Nothing: not an end of waiting (an operation that is over).
-bool ClassOf(const Input& in, const Node& node, Class* cls) {
+bool EndOf(const Input& in, const Node& node, End* cls) {
   switch (node.kind) {
-    case Node::kHost: *cls = HostClass(in.ranks[node.rank].host); return true;
-    case Node::kGpu: *cls = Class::kGpuStalled; return true;
-    case Node::kUnit: *cls = Class::kInsideNode; return true;
-    case Node::kEdge: *cls = Class::kNetEdge; return true;
-    case Node::kControl: *cls = Class::kNetControl; return true;
-    case Node::kFlush: *cls = Class::kRecvFlush; return true;
-    case Node::kUnequal: *cls = Class::kUnequalSteps; return true;
-    case Node::kComm: *cls = Class::kAmbiguous; return true;
-    case Node::kMissingRecord: *cls = Class::kNoRecord; return true;
+    case Node::kHost: *cls = HostEnd(in.ranks[node.rank].host); return true;
+    case Node::kGpu: *cls = End::kGpuStalled; return true;
+    case Node::kUnit: *cls = End::kInsideNode; return true;
+    case Node::kEdge: *cls = End::kNetEdge; return true;
+    case Node::kControl: *cls = End::kNetControl; return true;
+    case Node::kFlush: *cls = End::kRecvFlush; return true;
+    case Node::kUnequal: *cls = End::kUnequalSteps; return true;
+    case Node::kComm: *cls = End::kAmbiguous; return true;
+    case Node::kMissingRecord: *cls = End::kNoRecord; return true;
     default: return false;
   }
 }
@@ -427,11 +427,11 @@ void FindRoots(const Input& input, Result* result) {
     }
     if (root.nodes.empty()) continue;
     if (component.size() > 1) {
-      root.cls = unmatched ? Class::kUnmatched : Class::kCycle;
+      root.cls = unmatched ? End::kUnmatched : End::kCycle;
       if (unmatched) {
         std::erase_if(root.nodes, [&](int n) { return result->nodes[n].kind != Node::kUnmatched; });
       }
-    } else if (!ClassOf(input, result->nodes[root.nodes[0]], &root.cls)) {
+    } else if (!EndOf(input, result->nodes[root.nodes[0]], &root.cls)) {
       continue;
     }
     std::sort(root.nodes.begin(), root.nodes.end());
@@ -454,7 +454,7 @@ bool SignatureRoots(const Input& input, Result* result) {
     const bool tie = std::count_if(votes.begin(), votes.end(), [&](const auto& v) { return v.second == most; }) > 1;
     for (const Signature* s : list) {
       if (!tie && votes[s->text] == most) continue;
-      result->roots.push_back({Class::kSignature, {static_cast<int>(result->nodes.size())}});
+      result->roots.push_back({End::kSignature, {static_cast<int>(result->nodes.size())}});
       result->nodes.push_back({.kind = Node::kHost, .comm = op.first, .position = op.second, .rank = s->rank});
       result->next.emplace_back();
     }
@@ -473,15 +473,15 @@ bool ErrorRoots(const Input& input, Result* result) {
     const Host host = input.ranks[e.peer].host;
     if (host == Host::kDead || host == Host::kExited) gone.insert(e.peer);
   }
-  const auto add = [&](Class cls, Node node) {
+  const auto add = [&](End cls, Node node) {
     result->roots.push_back({cls, {static_cast<int>(result->nodes.size())}});
     result->nodes.push_back(std::move(node));
     result->next.emplace_back();
   };
   if (all_timeouts && !gone.empty()) {
-    for (int peer : gone) add(Class::kRankDead, {.kind = Node::kHost, .rank = peer});
+    for (int peer : gone) add(End::kRankDead, {.kind = Node::kHost, .rank = peer});
   } else {
-    for (const AsyncError& e : input.errors) add(Class::kNetEdge, {.kind = Node::kEdge, .rank = e.rank, .peer = e.peer});
+    for (const AsyncError& e : input.errors) add(End::kNetEdge, {.kind = Node::kEdge, .rank = e.rank, .peer = e.peer});
   }
   return true;
 }
@@ -538,25 +538,25 @@ std::string Name(const Input& input, const Node& node) {
   }
 }
 
-std::string Name(Class cls) {
+std::string Name(End cls) {
   switch (cls) {
-    case Class::kSignature: return "signature-mismatch";
-    case Class::kRankDead: return "rank-dead";
-    case Class::kRankFrozen: return "rank-frozen";
-    case Class::kRankLost: return "rank-lost";
-    case Class::kRankExited: return "rank-exited";
-    case Class::kNotEntered: return "not-entered";
-    case Class::kInApi: return "in-nccl-api";
-    case Class::kGpuStalled: return "gpu-stalled";
-    case Class::kInsideNode: return "inside-node";
-    case Class::kNetEdge: return "net-edge";
-    case Class::kNetControl: return "net-control";
-    case Class::kRecvFlush: return "recv-flush";
-    case Class::kUnequalSteps: return "unequal-steps";
-    case Class::kUnmatched: return "unmatched-p2p";
-    case Class::kCycle: return "deadlock-cycle";
-    case Class::kAmbiguous: return "ambiguous-inside-comm";
-    case Class::kNoRecord: return "no-record";
+    case End::kSignature: return "signature-mismatch";
+    case End::kRankDead: return "rank-dead";
+    case End::kRankFrozen: return "rank-frozen";
+    case End::kRankLost: return "rank-lost";
+    case End::kRankExited: return "rank-exited";
+    case End::kNotEntered: return "not-entered";
+    case End::kInApi: return "in-nccl-api";
+    case End::kGpuStalled: return "gpu-stalled";
+    case End::kInsideNode: return "inside-node";
+    case End::kNetEdge: return "net-edge";
+    case End::kNetControl: return "net-control";
+    case End::kRecvFlush: return "recv-flush";
+    case End::kUnequalSteps: return "unequal-steps";
+    case End::kUnmatched: return "unmatched-p2p";
+    case End::kCycle: return "deadlock-cycle";
+    case End::kAmbiguous: return "ambiguous-inside-comm";
+    case End::kNoRecord: return "no-record";
   }
   return "";
 }

@@ -107,7 +107,7 @@ struct Input {
   std::vector<Signature> signatures;
 };
 
-enum class Class {
+enum class End {
   kSignature,    // arguments differ; ranks of the minority
   kRankDead,
   kRankFrozen,
@@ -145,7 +145,7 @@ struct Node {
 };
 
 struct Root {
-  Class cls = Class::kAmbiguous;
+  End cls = End::kAmbiguous;
   std::vector<int> nodes;  // of the component, hubs left out; several: a cycle
 };
 
@@ -163,7 +163,7 @@ Result Analyse(const Input& input);
 // As the knowledge base writes it: H2, KW9@0, G2, E1->2, F1, NA, C:W5, U2->4, R3 (a rank without record).
 std::string Name(const Input& input, const Node& node);
 // not-entered, rank-dead, net-edge, …
-std::string Name(Class cls);
+std::string Name(End cls);
 
 }  // namespace ringscope::reasoning::graph
 

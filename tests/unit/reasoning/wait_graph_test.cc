@@ -82,7 +82,7 @@ TEST(WaitGraph, WithTheDataParallelGroupOnlyTheNestedCauseIsNotSeen) {
   const Result result = Analyse(in);
   ASSERT_EQ(result.roots.size(), 1u);
   // Rank 2 waits for its GPU and has enqueued nothing that is visible: it is named as such, not as a rank outside NCCL.
-  EXPECT_EQ(result.roots[0].cls, Class::kGpuStalled);
+  EXPECT_EQ(result.roots[0].cls, End::kGpuStalled);
   EXPECT_EQ(Name(in, result.nodes[result.roots[0].nodes[0]]), "G2");
 }
 

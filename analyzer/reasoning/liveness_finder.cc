@@ -1,0 +1,229 @@
+// Processes that are gone or frozen while others wait for them.
+//
+// That a process is gone says nothing by itself: jobs are ended. It is a finding only where the waiting of others ends at it,
+// where it left an operation unfinished that others lived on with, or where communicators that have never been used stand
+// there with one member frozen (creation hangs).
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/stall_finder.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+using graph::End;
+using model::Communicator;
+using model::Job;
+using model::Life;
+using model::Member;
+using model::Op;
+using model::Process;
+
+std::string CommandFor(const Process& p) {
+  const std::string host = p.host.empty() ? "<host>" : p.host;
+  return absl::StrCat("ssh ", host, " 'ps -o pid,stat,wchan,lstart,cmd -p ", p.trace.process().pid(),
+                      "; dmesg -T | grep -i -e oom -e killed -e segfault -e xid'");
+}
+
+struct Words {
+  Kind::Value kind;
+  Confidence::Value confidence;
+  const char* what;
+  const char* next;
+};
+Words WordsFor(End end) {
+  switch (end) {
+    case End::kRankFrozen:
+      return {Kind::process_stopped, Confidence::established, "exists and does not run (stopped or frozen)",
+              "See who stopped the process: a debugger, a signal, the freezer of its container; `kill -CONT` lets it go on."};
+    case End::kRankLost:
+      return {Kind::process_exited, Confidence::possible, "is gone or frozen",
+              "Look whether the process still exists and in which state."};
+    case End::kRankExited:
+      return {Kind::process_exited, Confidence::probable, "has exited in order",
+              "See why its program ended before the others': fewer inputs, an early exit, an exception that was handled."};
+    default:
+      return {Kind::process_exited, Confidence::established, "is gone without a clean end",
+              "See how it ended: exit status in the launcher's log, out-of-memory killer, crash, a signal."};
+  }
+}
+
+// Kind and confidence of a process whose life is one of the ends.
+End EndOfLife(Life life) {
+  switch (life) {
+    case Life::kFrozen: return End::kRankFrozen;
+    case Life::kGoneOrFrozen: return End::kRankLost;
+    case Life::kExited: return End::kRankExited;
+    default: return End::kRankDead;
+  }
+}
+
+void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
+  const Member* m = a.MemberIn(comm, rank);
+  const Process* p = a.ProcessOf(rank);
+  if (m == nullptr || p == nullptr) return;
+  *f->add_evidence() = MemberEvidence(a.job, *m, 0, absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
+  if (comm < 0) return;
+  const bool p2p = a.input.comms[comm].p2p;
+  const Op* last = nullptr;
+  for (const Op& op : m->ops) {
+    if (op.p2p() == p2p) last = &op;
+  }
+  if (last != nullptr) {
+    *f->add_evidence() = MemberEvidence(a.job, *m, last->raw.row(),
+                                        absl::StrCat("its newest call on ", a.CommunicatorOf(comm).Label(), " is number ",
+                                                     last->position(), ", ", OpText(last->raw), Finished(*last) ? ", finished" : ""));
+  }
+}
+
+void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
+  for (const RootGroup& group : a.groups) {
+    switch (group.cls) {
+      case End::kRankDead:
+      case End::kRankFrozen:
+      case End::kRankLost:
+      case End::kRankExited: break;
+      default: continue;
+    }
+    std::set<int> ranks;
+    for (int n : group.nodes) ranks.insert(a.NodeAt(n).rank);
+    const Words words = WordsFor(group.cls);
+    Candidate c;
+    c.order = Class::kLiveness;
+    Finding& f = c.finding;
+    f.set_kind(words.kind);
+    f.set_confidence(words.confidence);
+    if (words.confidence == Confidence::established && !a.AllSeen(group.comm)) f.set_confidence(Confidence::probable);
+    AddRanks(a.JobRanks(ranks), f.mutable_who()->mutable_ranks());
+    std::string names;
+    for (int r : ranks) absl::StrAppend(&names, names.empty() ? "" : ", ", a.RankName(r));
+    const std::string place = group.comm < 0 ? "" : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
+    f.set_title(absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
+    for (int r : ranks) {
+      if (f.evidence_size() < 8) AddLife(a, group.comm, r, &f);
+      const Process* p = a.ProcessOf(r);
+      if (p != nullptr && f.next().command().empty()) f.mutable_next()->set_command(CommandFor(*p));
+    }
+    a.Describe(group, &c);
+    f.set_refuted_by("a sign of life of this process newer than the wait of the others");
+    f.mutable_next()->set_text(words.next);
+    out->push_back(std::move(c));
+  }
+}
+
+// Nobody waits for it any more, or nobody stands still: it died with operations open and others lived on.
+void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
+  for (const Process& p : a.job.processes) {
+    if (p.life != Life::kGone) continue;
+    for (const Communicator& comm : a.job.communicators) {
+      for (const Member& m : comm.members) {
+        if (m.process != p.index) continue;
+        const auto open = std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
+        if (open == m.ops.end()) continue;
+        const double stall = p.trace.settings().stall_seconds() * 1e9;
+        const bool lived_on = std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
+          return other.has_record() && other.process != p.index &&
+                 static_cast<double>(a.job.processes[other.process].last_sign_ns - p.last_sign_ns) > stall;
+        });
+        const bool known = std::any_of(out->begin(), out->end(), [&](const Candidate& c) {
+          return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(), m.job_rank) > 0;
+        });
+        if (!lived_on || known || m.job_rank < 0) continue;
+        Candidate c;
+        c.order = Class::kLiveness;
+        c.communicator = comm.index;
+        c.position = open->p2p() ? 0 : open->position();
+        Finding& f = c.finding;
+        f.set_kind(Kind::process_exited);
+        f.set_confidence(Confidence::possible);
+        AddRanks({m.job_rank}, f.mutable_who()->mutable_ranks());
+        f.mutable_who()->add_communicators(comm.Label());
+        f.set_title(absl::StrCat("The process of ", RankText(comm, m), " is gone without a clean end; it left ", OpText(open->raw),
+                                 " unfinished while others lived on"));
+        *f.add_evidence() = MemberEvidence(a.job, m, open->raw.row(), absl::StrCat(OpText(open->raw), " is open"));
+        *f.add_evidence() = MemberEvidence(a.job, m, 0, p.life_evidence);
+        f.set_refuted_by("a launcher that ended this process on purpose");
+        f.mutable_next()->set_text(WordsFor(End::kRankDead).next);
+        f.mutable_next()->set_command(CommandFor(p));
+        out->push_back(std::move(c));
+      }
+    }
+  }
+}
+
+// Communicators exist, no operation was ever called anywhere, and a member does not run: creation hangs at it.
+void InitHang(const Job& job, std::vector<Candidate>* out) {
+  bool any = false;
+  for (const Communicator& comm : job.communicators) {
+    any |= comm.n_ranks > 1;
+    for (const Member& m : comm.members) {
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return;
+      if (m.raw != nullptr && m.raw->finalized_ns() != 0) return;
+    }
+  }
+  if (!any) return;
+  for (const Communicator& comm : job.communicators) {
+    std::vector<const Member*> halted, others;
+    for (const Member& m : comm.members) {
+      if (!m.has_record()) continue;
+      const Life life = job.processes[m.process].life;
+      const bool is = life == Life::kFrozen || life == Life::kGone || life == Life::kGoneOrFrozen;
+      (is ? halted : others).push_back(&m);
+    }
+    if (halted.empty() || halted.size() >= others.size()) continue;
+    for (const Member* m : halted) {
+      const Process& p = job.processes[m->process];
+      const Words words = WordsFor(EndOfLife(p.life));
+      const double stall = p.trace.settings().stall_seconds() * 1e9;
+      const bool waited = std::any_of(others.begin(), others.end(), [&](const Member* other) {
+        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >= stall;
+      });
+      if (!waited) continue;
+      Candidate c;
+      c.order = Class::kLiveness;
+      c.communicator = comm.index;
+      c.stops_job = true;
+      Finding& f = c.finding;
+      f.set_kind(words.kind);
+      f.set_confidence(std::min(words.confidence, Confidence::probable));
+      if (m->job_rank >= 0) AddRanks({m->job_rank}, f.mutable_who()->mutable_ranks());
+      f.mutable_who()->add_communicators(comm.Label());
+      std::set<int> waiting;
+      for (const Member* other : others) waiting.insert(other->job_rank);
+      AddRanks(waiting, f.mutable_collateral()->mutable_ranks());
+      f.set_title(absl::StrCat("The process of ", RankText(comm, *m), " ", words.what, " while communicator ", comm.Label(),
+                               " is set up"));
+      *f.add_evidence() = MemberEvidence(job, *m, 0, absl::StrCat(RankText(comm, *m), ": ", p.life_evidence));
+      for (const Member* other : others) {
+        if (f.evidence_size() >= 4) break;
+        *f.add_evidence() = MemberEvidence(job, *other, 0, absl::StrCat(RankText(comm, *other), " has the communicator and has called "
+                                                                        "no operation; ", job.processes[other->process].life_evidence));
+      }
+      f.set_refuted_by("a sign of life of this process newer than those of the others");
+      f.mutable_next()->set_text(words.next);
+      f.mutable_next()->set_command(CommandFor(p));
+      f.mutable_cause()->set_id("not established");
+      out->push_back(std::move(c));
+    }
+  }
+}
+
+const Register kRegister("liveness", FindLiveness);
+
+}  // namespace
+
+std::vector<Candidate> FindLiveness(const Job& job) {
+  std::vector<Candidate> out;
+  const StallAnalysis analysis(job);
+  WaitedFor(analysis, &out);
+  DiedWithWork(analysis, &out);
+  InitHang(job, &out);
+  return out;
+}
+
+}  // namespace ringscope::reasoning
