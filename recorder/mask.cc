@@ -29,15 +29,10 @@ bool SecretName(const char* name, size_t size) {
 
 bool TokenChar(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         c == '-' || c == '+' || c == '=';
+         c == '-' || c == '+';
 }
 
-bool SecretRun(const char* run, size_t size) {
-  static constexpr const char* kPrefixes[] = {"hf_",  "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",
-                                              "sk-",  "xoxb-", "xoxp-", "AKIA", "ASIA", "eyJ"};
-  for (const char* prefix : kPrefixes) {
-    if (size >= 16 && strncmp(run, prefix, strlen(prefix)) == 0) return true;
-  }
+bool RandomLooking(const char* run, size_t size) {
   size_t upper = 0, lower = 0, digits = 0, hex = 0;
   for (size_t i = 0; i < size; ++i) {
     const char c = run[i];
@@ -49,6 +44,22 @@ bool SecretRun(const char* run, size_t size) {
   }
   if (size >= 40 && hex == size && digits) return true;
   return size >= 32 && upper && lower && digits;
+}
+
+bool SecretRun(const char* run, size_t size) {
+  static constexpr const char* kPrefixes[] = {"hf_",  "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",
+                                              "sk-",  "xoxb-", "xoxp-", "AKIA", "ASIA", "eyJ"};
+  for (const char* prefix : kPrefixes) {
+    if (size >= 16 && strncmp(run, prefix, strlen(prefix)) == 0) return true;
+  }
+  // Parts between hyphens count by themselves: a UUID is no secret.
+  for (size_t i = 0; i < size;) {
+    size_t end = i;
+    while (end < size && run[end] != '-') ++end;
+    if (RandomLooking(run + i, end - i)) return true;
+    i = end + 1;
+  }
+  return false;
 }
 
 // Masks credentials of URLs and long tokens inside a value that is otherwise shown.
