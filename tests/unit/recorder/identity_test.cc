@@ -37,7 +37,7 @@ TEST(Mask, OrdinaryValuesPass) {
   const char* const values[] = {
       "mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1",
       "/opt/nvidia/lib64/libnccl-profiler-ringscope.so",
-      "/home/User1/some_long_directory_name_without_end/Checkpoint_2024_01_02",
+      "/lustre/User1/some_long_directory_name_without_end/Checkpoint_2024_01_02",
       "0,1,2,3", "^docker0,lo", "123e4567-e89b-12d3-a456-426614174000", "node[001-128]",
       "fe80::1%eth0", "10.0.0.1:29500", "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5"};
   for (const char* value : values) EXPECT_EQ(Masked("NCCL_X", value), value);
