@@ -108,7 +108,7 @@ std::string ShapeText(Shape shape, const std::string& odd_does, const std::strin
   switch (shape) {
     case Shape::kOrder:
       return absl::StrCat("calls ", odd_does, " where the others call ", common_does,
-                          ", and the other one after it: the same operations in another order");
+                          ": the same operations in another order");
     case Shape::kMissing:
       return absl::StrCat("leaves out ", common_does, ": from there on its calls are the others' next ones");
     case Shape::kExtra:
