@@ -61,8 +61,9 @@ absl::StatusOr<std::string> FindPlugin(const Options& options) {
   std::error_code error;
   const fs::path found = fs::canonical(path, error);
   if (error) {
-    return absl::NotFoundError(absl::StrCat(
-        "plugin ", path, ": not there; build target ringscope, or name one with --plugin PATH"));
+    return absl::NotFoundError(
+        absl::StrCat("plugin ", path,
+                     ": not there; build libringscope.so first, or name one with --plugin PATH"));
   }
   return found.string();
 }

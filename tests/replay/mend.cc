@@ -91,6 +91,9 @@ class Mender {
   void Take(Event event) {
     Thread& thread = threads_[event.tid];
     thread.tid = event.tid;
+    if (event.callback == Callback::kInit || event.callback == Callback::kFinalize) {
+      CloseGroupApi(thread);
+    }
     if (event.callback != Callback::kStart) {
       // States and stops with a pointer that nobody handed out are what the missing ones became.
       if (event.garbage_handle) return;

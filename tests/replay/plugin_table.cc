@@ -25,7 +25,7 @@ absl::Status PluginTable::Load() {
   if (library_ == nullptr) {
     return absl::NotFoundError(
         absl::StrCat("plugin ", path_, " cannot be loaded: ", dlerror(),
-                     "; build target ringscope or name another with --plugin"));
+                     "; build libringscope.so first, or name another with --plugin"));
   }
   const std::string symbol = absl::StrCat("ncclProfiler_v", api_);
   table_ = dlsym(library_, symbol.c_str());

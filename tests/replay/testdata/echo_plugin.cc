@@ -133,8 +133,10 @@ union Args {
 
 struct Socket {
   uint8_t type;
-  int fd, op;
-  size_t length;
+  struct {
+    int fd, op;
+    size_t length;
+  } sock;
 };
 
 uint64_t Number(const char* name, uint64_t fallback) {
@@ -270,7 +272,7 @@ void Common(Line& line, D* d) {
       const auto* socket = static_cast<const Socket*>(d->net.data);
       if ((d->net.id & ~0xffffll) == 2 << 16 && socket != nullptr) {
         line.Add(",\"sock_type\":%d,\"sock_fd\":%d,\"sock_op\":%d,\"sock_len\":%lu", socket->type,
-                 socket->fd, socket->op, socket->length);
+                 socket->sock.fd, socket->sock.op, socket->sock.length);
       }
       break;
     }
