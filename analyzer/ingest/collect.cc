@@ -30,10 +30,18 @@ bool LooksLikeNcclLog(const std::string& head) {
   return false;
 }
 
+// The first names, without the directory that all of them share.
 std::string Listed(const std::vector<std::string>& names, size_t most) {
+  size_t common = names.empty() ? 0 : names[0].rfind('/') + 1;
+  for (const std::string& name : names) {
+    while (common > 0 && name.compare(0, common, names[0], 0, common) != 0) common = common > 1 ? names[0].rfind('/', common - 2) + 1 : 0;
+  }
   std::string text;
-  for (size_t i = 0; i < names.size() && i < most; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", names[i]);
+  for (size_t i = 0; i < names.size() && i < most; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", names.size() == 1 ? names[i] : names[i].substr(common));
+  }
   if (names.size() > most) absl::StrAppend(&text, " and ", names.size() - most, " more");
+  if (names.size() > 1 && common > 1) absl::StrAppend(&text, " in ", names[0].substr(0, common));
   return text;
 }
 

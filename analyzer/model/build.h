@@ -16,7 +16,8 @@ inline constexpr uint32_t kMaxCommRanks = 1u << 20;
 inline constexpr uint64_t kMaxMembers = uint64_t{1} << 24;
 inline constexpr int kMaxWorld = 1 << 20;
 
-// Sentences for Job::not_seen. The same sentence about many ranks becomes one line.
+// Sentences for Job::not_seen. The same sentence about many ranks becomes one line, also when only its numbers differ
+// ("ranks 0-7: 3-12 operations found no free row").
 class Notes {
  public:
   void Add(const std::string& sentence) { general_.push_back(sentence); }
@@ -25,7 +26,13 @@ class Notes {
 
  private:
   std::vector<std::string> general_;
-  std::map<std::string, std::pair<std::vector<int>, std::vector<std::string>>> by_sentence_;
+  struct Group {
+    std::vector<int> ranks;
+    std::vector<std::string> others;      // processes without a job rank
+    std::vector<uint64_t> low, high;      // of each number in the sentence
+    std::string Who() const;
+  };
+  std::map<std::string, Group> by_shape_;
 };
 
 // 1. Records of one process become one Process, newest state first; other attempts and jobs are left out.

@@ -67,6 +67,7 @@ class Judge {
 
  private:
   using Key = std::tuple<int32_t, uint32_t, uint32_t>;  // pid, nonce, start time: unique in a job, hosts included
+  static Key KeyOf(const trace::Process& p) { return Key(p.pid(), p.nonce(), static_cast<uint32_t>(p.start_ticks())); }
 
   void Observe(const Process& observer, const trace::Trace& record) {
     for (const auto& s : record.siblings()) {
@@ -78,33 +79,35 @@ class Judge {
 
   Life Decide(const Process& p, std::string* why) const {
     const auto& live = p.trace.liveness();
-    if (EndedInOrder(p)) {
-      *why = live.clean() ? "it ended in order and wrote its last trace" : "it ran exit()";
-      return Life::kExited;
-    }
+    if (live.clean()) return Say(Life::kExited, "it ended in order and wrote its last trace", why);
     if (live.lock_known() && live.lock_held()) return Existing(p, why);
+    if (EndedInOrder(p)) return Say(Life::kExited, "it ran exit()", why);
     const bool early = SilentEarly(p);
-    const auto seen = witnesses_.find(Key(p.trace.process().pid(), p.trace.process().nonce(), static_cast<uint32_t>(p.trace.process().start_ticks())));
+    const auto seen = witnesses_.find(KeyOf(p.trace.process()));
     if (seen != witnesses_.end() && seen->second.checked >= p.last_sign_ns) {
       const Life life = Witnessed(p, seen->second, early, why);
       if (life != Life::kUnknown) return life;
     }
-    if (live.lock_known() && OthersEndedInOrderAfter(p)) {
-      *why = "its flight file's lock is free without a clean end, while others ended in order after it";
-      return Life::kGone;
-    }
     if (live.lock_known() && lives_now_) {
-      *why = "its flight file's lock is free without a clean end, while others live";
-      return Life::kGone;
+      return Say(Life::kGone, "its flight file's lock is free without a clean end, while others live", why);
     }
     if (!p.from_flight_file) return TraceOnly(p, early, why);
-    if (early) {
-      *why = absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
-                          " before the newest sign of life of the others, without a clean end");
-      return Life::kGoneOrFrozen;
+    if (const auto ended = OthersEndedInOrder(p); early ? ended.any : ended.all && ActiveAtTheEnd(p)) {
+      return Say(live.lock_known() ? Life::kGone : Life::kGoneOrFrozen,
+                 absl::StrCat(ended.all ? "all others" : "others",
+                              " ended in order after its last sign of life, it did not"), why);
     }
-    *why = "its heartbeat lasted as long as anybody's";
-    return Life::kRunning;
+    if (early) {
+      return Say(Life::kGoneOrFrozen,
+                 absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
+                              " before the newest sign of life of the others, without a clean end"), why);
+    }
+    return Say(Life::kRunning, "its heartbeat lasted as long as anybody's", why);
+  }
+
+  static Life Say(Life life, const std::string& evidence, std::string* why) {
+    *why = evidence;
+    return life;
   }
 
   // The lock is held: the process exists now.
@@ -166,10 +169,27 @@ class Judge {
     return SatSub(middle_, p.last_sign_ns) > Window(p) || SatSub(newest_, p.last_sign_ns) > long_window;
   }
 
-  bool OthersEndedInOrderAfter(const Process& p) const {
-    return std::any_of(job_.processes.begin(), job_.processes.end(), [&](const Process& other) {
-      return &other != &p && EndedInOrder(other) && other.last_sign_ns >= p.last_sign_ns;
-    });
+  struct Ended {
+    bool any = false, all = false;
+  };
+  Ended OthersEndedInOrder(const Process& p) const {
+    Ended ended;
+    size_t others = 0, after = 0;
+    for (const Process& other : job_.processes) {
+      if (&other == &p) continue;
+      ++others;
+      after += EndedInOrder(other) && other.last_sign_ns >= p.last_sign_ns ? 1 : 0;
+    }
+    ended.any = after > 0;
+    ended.all = after > 0 && after == others;
+    return ended;
+  }
+
+  // It was in the midst of its work when the record ends. One that had been idle for long was alive while the others waited,
+  // and may have been ended with them, within the period of its heartbeat.
+  static bool ActiveAtTheEnd(const Process& p) {
+    const auto& live = p.trace.liveness();
+    return SatSub(live.heartbeat_ns(), live.last_callback_ns()) <= Window(p);
   }
 
   Job& job_;
