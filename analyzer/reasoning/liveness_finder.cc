@@ -67,7 +67,12 @@ void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
   const Member* m = a.MemberIn(comm, rank);
   const Process* p = a.ProcessOf(rank);
   if (m == nullptr || p == nullptr) return;
-  *f->add_evidence() = MemberEvidence(a.job, *m, 0, absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
+  *f->add_evidence() = MemberEvidence(
+      a.job, *m, 0,
+      a.input.ranks[rank].inferred
+          ? absl::StrCat(a.RankName(rank), " left no clean end and its last sign of life is older than the wait of the others, who "
+                         "aborted long before the stall time and ended in order: an error told them")
+          : absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
   if (comm < 0) return;
   const bool p2p = a.input.comms[comm].p2p;
   const Op* last = nullptr;
@@ -98,7 +103,10 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
     Finding& f = c.finding;
     f.set_kind(words.kind);
     f.set_confidence(words.confidence);
-    if (words.confidence == Confidence::established && !a.AllSeen(group.comm)) f.set_confidence(Confidence::probable);
+    const bool inferred = std::any_of(ranks.begin(), ranks.end(), [&](int r) { return a.input.ranks[r].inferred; });
+    if (words.confidence == Confidence::established && (inferred || !a.AllSeen(group.comm))) {
+      f.set_confidence(Confidence::probable);
+    }
     AddRanks(a.JobRanks(ranks), f.mutable_who()->mutable_ranks());
     std::string names;
     for (int r : ranks) absl::StrAppend(&names, names.empty() ? "" : ", ", a.RankName(r));
@@ -178,7 +186,13 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
     if (halted.empty() || halted.size() >= others.size()) continue;
     for (const Member* m : halted) {
       const Process& p = job.processes[m->process];
-      const Words words = WordsFor(EndOfLife(p.life));
+      Words words = WordsFor(EndOfLife(p.life));
+      if (p.life == Life::kGoneOrFrozen) {
+        // Creation talks over sockets: had the process ended, they would be closed and creation would have failed.
+        words = WordsFor(End::kRankFrozen);
+        words.confidence = Confidence::possible;
+        words.what = "does not run (stopped or frozen; had it ended, the others' connections to it would be closed)";
+      }
       const double stall = p.trace.settings().stall_seconds() * 1e9;
       const bool waited = std::any_of(others.begin(), others.end(), [&](const Member* other) {
         return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >= stall;

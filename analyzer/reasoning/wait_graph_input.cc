@@ -90,13 +90,14 @@ class InputBuilder {
     std::vector<Listed> listed;
     uint64_t first_open = std::numeric_limits<uint64_t>::max();
     bool open = false;
+    const bool visible = KernelsVisible(c);
     for (const Member& m : c.members) {
       if (!m.has_record()) continue;
       const size_t begin = listed.size();
       size_t last_running = begin;
       for (const Op& op : m.ops) {
         if (op.p2p() != p2p || op.position() == 0) continue;
-        const Progress progress = ProgressOf(op, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
+        const Progress progress = ProgressOf(op, visible, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
                                              open_edges_.Sending(c.index, m.rank, p2p, op.position()));
         if (progress.Reached(Stage::kFinished)) {
           if (!p2p) last_running = listed.size();
@@ -210,6 +211,10 @@ class InputBuilder {
         case Life::kUnknown: g.host = through ? Host::kSync : Host::kNoRecord; break;
         case Life::kRunning: g.host = Host::kSync; break;
       }
+      if (g.host == Host::kSync && !through && GaveUpAtOnce(static_cast<int>(r), wait[r].second - wait[r].first)) {
+        g.host = Host::kDead;
+        out_.ranks[r].inferred = true;
+      }
       if (g.host != Host::kSync) continue;
       if (inside[r] || InCall(static_cast<int>(r))) {
         g.host = Host::kApi;
@@ -221,6 +226,26 @@ class InputBuilder {
       if (out_.graph.ranks[op.rank].host == Host::kNoRecord) op.stuck = false;
       if (op.stuck && op.progress.Before(Stage::kEnqueued)) AddConnectionWait(op);
     }
+  }
+
+  // Others aborted long before the stall time, so an error told them, not their patience; and this process was silent from
+  // before their wait and left no clean end, while they ended in order.
+  bool GaveUpAtOnce(int rank, int64_t waited) const {
+    const model::Process& p = job_.processes[out_.ranks[rank].process];
+    const trace::Liveness& live = p.trace.liveness();
+    if (!p.from_flight_file || live.clean() || live.exiting() || live.lock_held()) return false;
+    if (static_cast<double>(waited) >= p.trace.settings().stall_seconds() * 1e9) return false;
+    bool others = false;
+    for (const CommInfo& info : out_.comms) {
+      const Communicator& c = job_.communicators[info.communicator];
+      for (size_t i = 0; i < c.members.size(); ++i) {
+        const Member& m = c.members[i];
+        if (rank_of_[c.index][i] == rank || !m.has_record()) continue;
+        if (!m.finalized_open || job_.processes[m.process].life != Life::kExited) return false;
+        others = true;
+      }
+    }
+    return others;
   }
 
   bool MemberAborted(int rank) const {

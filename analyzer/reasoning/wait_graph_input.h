@@ -17,6 +17,7 @@ struct RankInfo {
   int process = -1;      // in Job::processes; -1 no record
   int communicator = -1; // one that it is a member of, and as which
   int member = -1;
+  bool inferred = false; // its end follows from the others' reaction only
 };
 
 // Where a participation of the graph came from.

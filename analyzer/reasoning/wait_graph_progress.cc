@@ -34,13 +34,21 @@ bool OpenEdges::Sending(int communicator, int member, bool p2p, uint64_t positio
   return it != bits_.end() && (it->second & 1) != 0;
 }
 
-Progress ProgressOf(const model::Op& op, bool receiving, bool sending) {
+bool KernelsVisible(const model::Communicator& communicator) {
+  return std::any_of(communicator.members.begin(), communicator.members.end(), [](const model::Member& m) {
+    return std::any_of(m.ops.begin(), m.ops.end(), [](const model::Op& op) { return op.started == Truth::kYes; });
+  });
+}
+
+Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending) {
   Progress p{Stage::kEntered, Stage::kFinished};
   if (op.enqueued == Truth::kYes) p.at_least = Stage::kEnqueued;
   if (op.started == Truth::kYes) p.at_least = Stage::kStarted;
   if (op.finished == Truth::kYes) p.at_least = Stage::kFinished;
   if (op.enqueued == Truth::kNo) {
     p.at_most = Stage::kEntered;
+  } else if (!kernels_visible) {
+    p.at_most = Stage::kFinished;
   } else if (op.started == Truth::kNo) {
     p.at_most = Stage::kEnqueued;
   } else if (op.finished == Truth::kNo) {
@@ -49,7 +57,7 @@ Progress ProgressOf(const model::Op& op, bool receiving, bool sending) {
   // Data that has not come in cannot have been consumed, whatever a kernel event of the same group says (NCCL attributes
   // the kernels of grouped messages loosely). A send may be over for the GPU while the network still works on it, so it
   // counts only where the GPU's end is not visible.
-  if ((receiving || (sending && op.finished == Truth::kUnknown)) && p.at_most == Stage::kFinished) {
+  if ((receiving || (sending && (op.finished == Truth::kUnknown || !kernels_visible))) && p.at_most == Stage::kFinished) {
     p.at_most = Stage::kStarted;
   }
   // A contradiction in a damaged record: the later fact stands.

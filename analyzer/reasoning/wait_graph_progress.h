@@ -28,7 +28,11 @@ class OpenEdges {
   std::map<Key, int> bits_;  // 1 sends, 2 receives
 };
 
-graph::Progress ProgressOf(const model::Op& op, bool receiving, bool sending);
+// Kernel events were asked for and reach us: some member saw one. Where none ever did (a release or a mask that does not
+// deliver them) "not started" is not a fact, whatever was asked for.
+bool KernelsVisible(const model::Communicator& communicator);
+
+graph::Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending);
 
 // Whether an unfinished operation stands still: quiet.h, and beyond it what holds for the queue it is in.
 class Standstill {
