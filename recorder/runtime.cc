@@ -23,30 +23,34 @@ enum StartState : uint32_t { kNotStarted = 0, kWorking = 1, kOn = 2, kOff = 3 };
 std::atomic<uint32_t> g_start{kNotStarted};
 
 // One private page that the kernel zeroes in every child, however it was made: fork handlers do not run for a raw clone().
-// Holds 1 in the process that started recording.
-std::atomic<uint64_t>* g_owner_page = nullptr;
+// Holds 1 in the process that started recording. nullptr before, and where the kernel cannot do it.
+using OwnerWord = std::atomic<uint64_t>;
+std::atomic<OwnerWord*> g_owner_page{nullptr};
+std::atomic<int32_t> g_owner_pid{0};  // process that began Start(); 0 none
 bool g_fork_handler_set = false;
 
 bool OwnedByAnother() {
-  if (g_start.load(std::memory_order_acquire) == kNotStarted) return false;
-  if (g_owner_page && g_owner_page->load(std::memory_order_relaxed) != 1) return true;
-  return g_runtime.identity.pid != 0 && g_runtime.identity.pid != getpid();
+  const int32_t pid = g_owner_pid.load(std::memory_order_acquire);
+  if (pid == 0) return false;
+  if (pid != getpid()) return true;
+  const OwnerWord* page = g_owner_page.load(std::memory_order_acquire);
+  return page && page->load(std::memory_order_relaxed) != 1;
 }
 
 // Makes this process, a child of one that records, one that does not: the parent's tables stay mapped (nothing of them may
 // move under a late callback) but are not written again. Async-signal-safe, as fork handlers must be.
 void ForgetParent() {
   g_image.store(nullptr, std::memory_order_release);
-  if (g_runtime.identity.pid == 0) {  // the parent was in the middle of Start()
-    g_start.store(kNotStarted, std::memory_order_release);
-    return;
+  const bool recording = g_start.load(std::memory_order_relaxed) == kOn;
+  if (recording) {
+    // The lock belongs to the parent alone; closing our copy of the descriptor does not touch it.
+    if (g_runtime.file.fd >= 0) close(g_runtime.file.fd);
+    g_runtime.file.fd = -1;
+    g_runtime.thread_runs.store(0, std::memory_order_relaxed);
+    g_runtime.forked.store(1, std::memory_order_relaxed);
   }
-  // The lock belongs to the parent alone; closing our copy of the descriptor does not touch it.
-  if (g_runtime.file.fd >= 0) close(g_runtime.file.fd);
-  g_runtime.file.fd = -1;
-  g_runtime.thread_runs.store(0, std::memory_order_relaxed);
-  g_runtime.forked.store(1, std::memory_order_relaxed);
-  g_runtime.identity.pid = 0;
+  g_owner_page.store(nullptr, std::memory_order_relaxed);
+  g_owner_pid.store(0, std::memory_order_relaxed);
   if (g_start.load(std::memory_order_relaxed) != kOff) {
     g_start.store(kNotStarted, std::memory_order_release);
   }
@@ -79,15 +83,14 @@ void* MapPrivate(size_t size, int extra) {
 
 void MarkOwner() {
   constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, Linux 4.14; without it the pid must do
-  if (!g_owner_page) {
-    void* page = MapPrivate(4096, 0);
-    if (page && madvise(page, 4096, kWipeOnFork) != 0) {
-      munmap(page, 4096);
-      page = nullptr;
-    }
-    g_owner_page = static_cast<std::atomic<uint64_t>*>(page);
+  void* page = MapPrivate(4096, 0);
+  if (page && madvise(page, 4096, kWipeOnFork) != 0) {
+    munmap(page, 4096);
+    page = nullptr;
   }
-  if (g_owner_page) g_owner_page->store(1, std::memory_order_relaxed);
+  if (!page) return;
+  static_cast<OwnerWord*>(page)->store(1, std::memory_order_relaxed);
+  g_owner_page.store(static_cast<OwnerWord*>(page), std::memory_order_release);
 }
 
 // The rate of the tick is measured over at least this long; the anchors refine it later.
@@ -95,7 +98,6 @@ constexpr uint64_t kRateNs = 4000000;
 
 bool DoStart() {
   Runtime* runtime = &g_runtime;
-  runtime->identity.pid = 0;
   ReadSettings(&runtime->settings, Say);
   SetTheSettings(runtime->settings);
   if (!runtime->settings.enabled) return false;
@@ -170,6 +172,7 @@ bool Start() {
       continue;
     }
     if (!g_start.compare_exchange_strong(seen, kWorking, std::memory_order_acq_rel)) continue;
+    g_owner_pid.store(getpid(), std::memory_order_release);
     const bool on = DoStart();
     g_start.store(on ? kOn : kOff, std::memory_order_release);
     FutexWake(&g_start, 1000000);
