@@ -49,5 +49,5 @@ demo: exit status $status (0 nothing wrong, 1 a fault found, 2 undetermined). No
   $build/ringscope diagnose --format=json $out
   $build/ringscope show ${record:-FILE}
   $build/ringscope env
-  NCCL_PROFILER_PLUGIN=$build/libringscope.so  in front of your own job's command
+  NCCL_PROFILER_PLUGIN=$PWD/$build/libringscope.so in front of your own job's command
 END
