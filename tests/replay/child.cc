@@ -310,8 +310,9 @@ int RunChild(const ChildTask& task) {
   } forward;
   Deliverer deliverer(*task.capture, task.process, plugin, *task.shared, &forward);
   Threads threads(task, deliverer);
+  const bool counts_outlive = options.kill == Options::kAtCall || options.kill == Options::kRandom;
   absl::StatusOr<ReturnedFile> returned =
-      ReturnedFile::Make(task.out, process.index, threads.Tids());
+      ReturnedFile::Make(counts_outlive ? task.out : "", process.index, threads.Tids());
   if (!returned.ok()) {
     std::fprintf(stderr, "replay: %s\n", std::string(returned.status().message()).c_str());
     shared.failed.store(1);

@@ -141,7 +141,8 @@ last callback, five times that while no operation of the hung communicator had e
 with an open operation has written its stall trace.
 
 DIR afterwards: traces (DIR/<job>.<restart>/<host>/...trace), DIR/flight/*.flight, DIR/logs/nccl-debug.rank<N>.log with
-pids, hosts and ranks as in this replay, DIR/returned.<N>.bin (callbacks that returned, per thread; see shared.h).
+pids, hosts and ranks as in this replay; with --kill=N and --kill=random also DIR/returned.<N>.bin, how many callbacks of
+each thread returned (layout in shared.h).
 
 Exit code: 0 the replay went as planned, 1 it did not (a process crashed, say), 64 wrong usage, 66 unreadable capture.
 )";

@@ -50,18 +50,23 @@ absl::StatusOr<Shared> Shared::Make(const Capture& capture) {
 
 absl::StatusOr<ReturnedFile> ReturnedFile::Make(const std::string& dir, int process,
                                                 const std::vector<uint32_t>& tids) {
-  const std::string path = ReturnedPath(dir, process);
   const size_t size = sizeof(ReturnedHeader) + tids.size() * sizeof(ReturnedThread);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
-    if (fd >= 0) close(fd);
-    return absl::PermissionDeniedError(
-        absl::StrCat(path, ": cannot be written: ", strerror(errno)));
+  const std::string path = ReturnedPath(dir, process);
+  int fd = -1;
+  if (!dir.empty()) {
+    fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
+      if (fd >= 0) close(fd);
+      return absl::PermissionDeniedError(
+          absl::StrCat(path, ": cannot be written: ", strerror(errno)));
+    }
   }
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  if (memory == MAP_FAILED)
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, fd, 0);
+  if (fd >= 0) close(fd);
+  if (memory == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat(path, ": ", strerror(errno)));
+  }
   auto* header = static_cast<ReturnedHeader*>(memory);
   std::memcpy(header->magic, kMagic, sizeof kMagic);
   header->version = 1;

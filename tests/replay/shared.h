@@ -54,7 +54,8 @@ class Shared {
   std::vector<SharedHandle*> handles_, contexts_;
 };
 
-// DIR/returned.<process>.bin: a mapping that outlives a SIGKILL. Little-endian, all words 64 bit:
+// DIR/returned.<process>.bin, made for --kill=N and --kill=random: a mapping that outlives a
+// SIGKILL. Little-endian, all words 64 bit:
 //   header  magic "RSRETURN", version 1, process index, number of threads
 //   then for each thread, in the order of their first callback: captured tid, callbacks entered,
 //   callbacks returned
@@ -76,7 +77,7 @@ struct ReturnedThread {
 
 class ReturnedFile {
  public:
-  // Makes the file with one row a thread.
+  // Makes the file with one row a thread; without a file, in memory only, where `dir` is empty.
   static absl::StatusOr<ReturnedFile> Make(const std::string& dir, int process,
                                            const std::vector<uint32_t>& tids);
   ReturnedThread& thread(size_t index) { return threads_[index]; }
