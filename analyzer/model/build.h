@@ -12,8 +12,8 @@
 namespace ringscope::model {
 
 // Limits that keep a hostile record from asking for terabytes.
-inline constexpr uint32_t kMaxCommRanks = 1u << 20;
-inline constexpr uint64_t kMaxMembers = uint64_t{1} << 24;
+inline constexpr uint32_t kMaxCommRanks = 1u << 18;
+inline constexpr uint64_t kMaxMembers = uint64_t{1} << 22;
 inline constexpr int kMaxWorld = 1 << 20;
 
 // Sentences for Job::not_seen. The same sentence about many ranks becomes one line, also when only its numbers differ
