@@ -1,9 +1,10 @@
 #include <stdio.h>
-#include <string.h>
 
 #include <exception>
 #include <string>
 #include <vector>
+
+#include <google/protobuf/stubs/logging.h>
 
 #include "tools/command.h"
 #include "tools/nearest.h"
@@ -81,6 +82,8 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace ringscope::tools
 
 int main(int argc, char** argv) {
+  // Damaged input is reported by the readers, with file and position; libprotobuf would print lines of its own.
+  google::protobuf::SetLogHandler(nullptr);
   try {
     return ringscope::tools::Main({argv + 1, argv + argc});
   } catch (const std::exception& e) {

@@ -1,0 +1,25 @@
+// One function per reader of foreign bytes: takes any bytes, must return. libFuzzer calls them (fuzz_main.cc), and so does the
+// smoke test with mutated seeds, on every build.
+#ifndef RINGSCOPE_TESTS_FUZZ_TARGETS_H_
+#define RINGSCOPE_TESTS_FUZZ_TARGETS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringscope::fuzz {
+
+struct Target {
+  const char* name;
+  void (*run)(std::string_view bytes);
+  std::vector<std::string> (*seeds)();
+};
+
+// trace   the container
+// flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables instead of the magic
+// job     serialized traces, through the model, the finders and the reports
+const std::vector<Target>& Targets();
+
+}  // namespace ringscope::fuzz
+
+#endif  // RINGSCOPE_TESTS_FUZZ_TARGETS_H_
