@@ -65,10 +65,16 @@ std::string WhoText(const Who& who) {
   return parts.empty() ? "nobody" : absl::StrJoin(parts, ", ");
 }
 
+// "rank 5 on host3 (file)" in two parts: paths are long and the same ones come again and again.
+std::pair<std::string, std::string> SplitSource(const std::string& source) {
+  const size_t open = source.find(" (");
+  if (open == std::string::npos || source.back() != ')') return {source, ""};
+  return {source.substr(0, open), source.substr(open + 2, source.size() - open - 3)};
+}
+
 std::string SourceText(const Evidence& e) {
-  std::string at;
-  if (e.rank() >= 0 && e.source().empty()) at = absl::StrCat("rank ", e.rank());
-  if (!e.source().empty()) at = e.source();
+  std::string at = e.rank() >= 0 ? SplitSource(e.source()).first : e.source();
+  if (e.rank() >= 0 && at.empty()) at = absl::StrCat("rank ", e.rank());
   if (e.line() > 0) absl::StrAppend(&at, at.empty() ? "" : ":", e.line());
   if (e.rank() >= 0 && e.line() == 0) absl::StrAppend(&at, at.empty() ? "" : ", ", "table entry ", e.row());
   return at;
@@ -133,6 +139,7 @@ class Renderer {
       const std::string source = SourceText(e);
       Text("  - ", source.empty() ? e.text() : absl::StrCat(e.text(), "  [", source, "]"));
     }
+    Cited(f);
     if (!f.refuted_by().empty()) {
       Heading("What would refute it");
       Text("  ", f.refuted_by());
@@ -141,6 +148,17 @@ class Renderer {
       Heading("Next");
       if (!f.next().text().empty()) Text("  ", f.next().text());
       if (!f.next().command().empty()) absl::StrAppend(&out_, "  $ ", style_.Command(Printable(f.next().command())), "\n");
+    }
+  }
+
+  // The files that the evidence stands in, once each.
+  void Cited(const Finding& f) {
+    std::set<std::string> files;
+    for (const Evidence& e : f.evidence()) {
+      const std::string file = SplitSource(e.source()).second;
+      if (e.rank() >= 0 && !file.empty() && files.insert(file).second) {
+        out_ += style_.Dim(Printable(absl::StrCat("    rank ", e.rank(), ": ", file))) + "\n";
+      }
     }
   }
 

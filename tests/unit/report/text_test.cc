@@ -42,7 +42,7 @@ constexpr char kMissingRank[] = R"pb(
     who { ranks: 2 hosts: "host1" communicators: "world (0x1f2e3d4c5b6a7988)" }
     cause { id: "not established" }
     collateral { ranks: 0 ranks: 1 ranks: 3 }
-    evidence { text: "its newest collective is #10, finished 60.0 s before the end of the record" source: "rank2.flight" rank: 2 row: 9 }
+    evidence { text: "its newest collective is #10, finished 60.0 s before the end of the record" source: "rank 2 on host1 (/tmp/job/rank2.flight)" rank: 2 row: 9 }
     evidence { text: "ranks 0,1,3 run #11" rank: 0 row: 10 }
     refuted_by: "a stack of rank 2 inside NCCL"
     next { text: "See where rank 2 is." command: "py-spy dump --pid 1002" }
@@ -69,9 +69,10 @@ cause   not established
 waits   ranks 0,1,3 (collateral)
 
 Evidence
-  - its newest collective is #10, finished 60.0 s before the end of the record [rank2.flight, table
-    entry 9]
+  - its newest collective is #10, finished 60.0 s before the end of the record [rank 2 on host1,
+    table entry 9]
   - ranks 0,1,3 run #11 [rank 0, table entry 10]
+    rank 2: /tmp/job/rank2.flight
 
 What would refute it
   a stack of rank 2 inside NCCL
