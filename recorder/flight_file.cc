@@ -94,7 +94,7 @@ bool FileSizeLimited() {
 Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& settings,
                const Identity& identity, FlightFile* file) {
   if (FileSizeLimited()) return Refusal::kLimit;
-  if (!MakeDirectories(directory, 0700)) return Refusal::kNoDirectory;
+  if (!MakeDirectories(directory, must_be_ours ? 0700 : 0755)) return Refusal::kNoDirectory;
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (must_be_ours ? O_NOFOLLOW : 0);
   const int dir = open(directory, flags);
   if (dir < 0) return Refusal::kNoDirectory;

@@ -20,13 +20,17 @@ using flight::SiblingState;
 
 void Store(flight::Word& word, uint64_t v) { word.store(v, std::memory_order_relaxed); }
 
+// The members of a job begin together: a communicator's creation waits for all of them.
+constexpr uint64_t kEarlierRunNs = 3000000000;
+
 struct Round {
   Runtime* runtime;
   int dir;
   char prefix[256];
   uint64_t now;         // ticks
   uint64_t realtime_ns;
-  bool one_machine;        // whoever has a file in this directory runs under our kernel
+  uint64_t begun_ns;    // CLOCK_REALTIME of our own first moment
+  bool one_machine;     // whoever has a file in this directory runs under our kernel
   uint64_t seen;           // bit per sibling row that a file was found for
 };
 
@@ -138,16 +142,20 @@ bool LookAt(void* ctx, const char* name) {
                     header.version == flight::kVersion &&
                     (round->one_machine ||
                      strncmp(header.boot_id, runtime->identity.boot_id, sizeof(header.boot_id)) == 0);
-  const flight::OwnerLock lock = ours ? flight::ProbeOwnerLock(fd) : flight::OwnerLock::kUnknown;
+  const uint64_t heartbeat = ours ? RealtimeOf(header) : 0;
+  // Dead before this process began: left over from an earlier run under the same name (runs without a job id).
+  if (!ours || heartbeat + kEarlierRunNs < round->begun_ns) {
+    close(fd);
+    return true;
+  }
+  const flight::OwnerLock lock = flight::ProbeOwnerLock(fd);
   close(fd);
-  if (!ours) return true;
 
   const uint64_t who = static_cast<uint32_t>(header.pid) | uint64_t{header.rank_hint} << 32;
   SiblingRow* row = RowOf(round, who, (header.process_nonce & 0xffffffff) | header.process_start << 32);
   if (!row) return true;
   bool known_gone = false;
   const char letter = ProcessState(header, &known_gone);
-  const uint64_t heartbeat = RealtimeOf(header);
   const auto state = static_cast<uint64_t>(
       Judge(header, lock, heartbeat, round->realtime_ns, letter, known_gone));
   if ((Load(row->state) & 0xff) != state) Store(row->since, round->now);
@@ -169,6 +177,7 @@ void LookAtSiblings(Runtime* runtime, uint64_t now) {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   round.realtime_ns = uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+  round.begun_ns = Load(runtime->image.header->first_anchor.realtime_ns);
   round.dir = open(runtime->file.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (round.dir < 0) return;
   round.one_machine = OneMachine(round.dir);

@@ -256,6 +256,19 @@ TEST_F(ProcessTest, ARecoveryIsWrittenAndSaid) {
   EXPECT_THAT(child.Stderr(), HasSubstr("AllReduce #2 of communicator world (0x7) went on after "));
 }
 
+TEST_F(ProcessTest, AFallbackToTheNetworkIsSaidOnce) {
+  Child child([] {
+    if (!Start()) _exit(1);
+    for (uint64_t id = 7; id < 10; ++id) Communicator(4, id);
+    for (uint32_t i = 0; i < 3; ++i) Current()->comms[i].flags.fetch_or(flight::kCommFallbackNoted);
+    usleep(1300000);
+    _exit(0);
+  });
+  EXPECT_TRUE(child.ExitedWell());
+  EXPECT_THAT(child.StderrLines(), SizeIs(1));
+  EXPECT_THAT(child.Stderr(), HasSubstr("has all of its 4 ranks on one node, yet its data goes through the network"));
+}
+
 TEST_F(ProcessTest, NoMoreTracesThanAsked) {
   setenv("RINGSCOPE_TRACES", "3", 1);
   Child child([] {
@@ -665,6 +678,23 @@ TEST_F(SiblingTest, OtherJobsAreNotSiblingsOtherHostNamesAre) {
     _exit(Load(rows[1].who) == 0 ? 0 : 3);
   });
   EXPECT_TRUE(witness.ExitedWell()) << WEXITSTATUS(witness.Wait());
+}
+
+TEST_F(SiblingTest, TheDeadOfAnEarlierRunAreNotSiblings) {
+  Child before([] {
+    setenv("RANK", "1", 1);
+    if (!Start()) _exit(1);
+    usleep(200000);
+    kill(getpid(), SIGKILL);
+  });
+  before.Wait();
+  usleep(3500000);
+  Child witness([] {
+    if (!Start()) _exit(1);
+    LookAtSiblings(&g_runtime, Ticks());
+    _exit(Load(Current()->siblings[0].who) == 0 ? 0 : 2);
+  });
+  EXPECT_TRUE(witness.ExitedWell());
 }
 
 TEST_F(SiblingTest, AStoppedProcessNotesItsFreeze) {
