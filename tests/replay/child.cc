@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,34 +74,56 @@ void BecomeProcess(const ChildTask& task) {
   if (task.options->kill != Options::kNo) Put("RINGSCOPE_TRACES", "0");
 }
 
+// A SIGKILL that a timer of the kernel sends: it hits in the middle of whatever this thread does
+// some nanoseconds after it was armed. A second thread could not be on time: callbacks are much
+// shorter than it takes to wake up.
+class Fuse {
+ public:
+  Fuse() {
+    sigevent event = {};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGKILL;
+    ready_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  }
+
+  void Light(uint64_t ns) {
+    const itimerspec when = {{0, 0}, {0, static_cast<long>(ns + 1)}};
+    if (!ready_ || timer_settime(timer_, 0, &when, nullptr) != 0) kill(getpid(), SIGKILL);
+  }
+
+ private:
+  timer_t timer_ = {};
+  bool ready_ = false;
+};
+
+struct KillPoint {
+  Options::Kill kill = Options::kNo;
+  uint64_t at = 0;  // kAtCall: callbacks that return before; kRandom: callbacks that return before
+                    // the one that is hit
+  uint64_t delay_ns = 0;
+};
+
 // Counts callbacks in the file that outlives the process, and dies where it was told to.
 class Counter : public DeliveryObserver {
  public:
   Counter(ReturnedFile file, std::map<uint32_t, size_t> rows, ProcessShared& shared,
-          const Event* first, uint64_t kill_at, bool kill_exactly)
-      : file_(file),
-        rows_(std::move(rows)),
-        shared_(shared),
-        first_(first),
-        kill_at_(kill_at),
-        exactly_(kill_exactly) {}
+          const Event* first, KillPoint point)
+      : file_(file), rows_(std::move(rows)), shared_(shared), first_(first), point_(point) {}
 
   void Entering(const Event& event) override {
     shared_.at_event.store(static_cast<uint64_t>(&event - first_), std::memory_order_relaxed);
     Row(event).entered.fetch_add(1, std::memory_order_seq_cst);
+    if (point_.kill == Options::kRandom &&
+        shared_.delivered.load(std::memory_order_relaxed) == point_.at) {
+      fuse_.Light(point_.delay_ns);
+    }
   }
 
   void Returned(const Event& event) override {
     Row(event).returned.fetch_add(1, std::memory_order_seq_cst);
     const uint64_t count = shared_.delivered.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (count == kill_at_) {
-      if (exactly_) kill(getpid(), SIGKILL);
-      reached_.store(1);
-      reached_.notify_all();
-    }
+    if (point_.kill == Options::kAtCall && count == point_.at) kill(getpid(), SIGKILL);
   }
-
-  void AwaitKillPoint() { reached_.wait(0); }
 
  private:
   ReturnedThread& Row(const Event& event) { return file_.thread(rows_.at(event.tid)); }
@@ -109,9 +132,8 @@ class Counter : public DeliveryObserver {
   std::map<uint32_t, size_t> rows_;
   ProcessShared& shared_;
   const Event* first_;
-  uint64_t kill_at_;
-  bool exactly_;
-  std::atomic<int> reached_{0};
+  KillPoint point_;
+  Fuse fuse_;
 };
 
 // The captured threads, each a real one. They act strictly one after another, in the order of the
@@ -256,22 +278,16 @@ class Threads {
   std::atomic<int> end_{0};
 };
 
-uint64_t RandomKillPoint(const ChildTask& task) {
-  uint64_t state = task.options->kill_seed * 1'000'003 + task.process + 1;
-  state = Hash(absl::StrCat(state));
-  const uint64_t calls = task.plan->actions.size();
-  return calls == 0 ? 1 : 1 + state % calls;
-}
-
-// Kills this process some moments after the kill point: wherever the callbacks then are.
-void StartKiller(Counter& counter, uint64_t seed) {
-  std::thread([&counter, seed] {
-    counter.AwaitKillPoint();
-    const uint64_t until = NowNs() + Hash(absl::StrCat("delay", seed)) % 5000;
-    while (NowNs() < until) {
-    }
-    kill(getpid(), SIGKILL);
-  }).detach();
+KillPoint KillPointOf(const ChildTask& task) {
+  KillPoint point;
+  point.kill = task.options->kill;
+  if (point.kill == Options::kAtCall) point.at = task.options->kill_at;
+  if (point.kill == Options::kRandom) {
+    const std::string seed = absl::StrCat(task.options->kill_seed, "/", task.process);
+    point.at = Hash("call" + seed) % std::max<size_t>(1, task.plan->actions.size());
+    point.delay_ns = Hash("delay" + seed) % 10000;
+  }
+  return point;
 }
 
 [[noreturn]] void LiveOn() {
@@ -297,10 +313,6 @@ int RunChild(const ChildTask& task) {
   const Process& process = task.capture->processes[task.process];
   PluginTable plugin(task.plugin, task.capture->api);
   const Options& options = *task.options;
-  uint64_t kill_at = 0;
-  if (options.kill == Options::kAtCall) kill_at = options.kill_at;
-  if (options.kill == Options::kRandom) kill_at = RandomKillPoint(task);
-
   std::unique_ptr<Counter> counter;
   struct Forward
       : DeliveryObserver {  // the counter needs the threads' rows, the threads need the deliverer
@@ -319,9 +331,8 @@ int RunChild(const ChildTask& task) {
     return kSetUpFailed;
   }
   counter = std::make_unique<Counter>(*returned, threads.Rows(), shared, process.events.data(),
-                                      kill_at, options.kill == Options::kAtCall);
+                                      KillPointOf(task));
   forward.to = counter.get();
-  if (options.kill == Options::kRandom) StartKiller(*counter, options.kill_seed + task.process);
   if (const auto name = process.thread_names.find(process.pid);
       name != process.thread_names.end()) {
     pthread_setname_np(pthread_self(), name->second.substr(0, 15).c_str());
