@@ -31,21 +31,30 @@ enum class Refusal {
 };
 const char* Why(Refusal refusal) {
   switch (refusal) {
-    case Refusal::kNone: return "";
-    case Refusal::kNoDirectory: return "it cannot be made or opened";
-    case Refusal::kNotOurs: return "it belongs to somebody else or others may write to it";
-    case Refusal::kNoSpace: return "too little is free there";
-    case Refusal::kUnsuitable: return "its file system gives no guarantee against a full disk";
-    case Refusal::kCannotMake: return "no file can be made there";
-    case Refusal::kCannotLock: return "files cannot be locked there";
-    case Refusal::kCannotMap: return "files cannot be mapped there";
-    case Refusal::kLimit: return "the limit on file sizes (ulimit -f) is too low";
+    case Refusal::kNone:
+      return "";
+    case Refusal::kNoDirectory:
+      return "it cannot be made or opened";
+    case Refusal::kNotOurs:
+      return "it belongs to somebody else or others may write to it";
+    case Refusal::kNoSpace:
+      return "too little is free there";
+    case Refusal::kUnsuitable:
+      return "its file system gives no guarantee against a full disk";
+    case Refusal::kCannotMake:
+      return "no file can be made there";
+    case Refusal::kCannotLock:
+      return "files cannot be locked there";
+    case Refusal::kCannotMap:
+      return "files cannot be mapped there";
+    case Refusal::kLimit:
+      return "the limit on file sizes (ulimit -f) is too low";
   }
   return "";
 }
 
-// 14 bits, never 0. Need not be secret, only differ between the processes of a host: a PXN proxy tells by it whose handle
-// a foreign parent is.
+// 14 bits, never 0. Need not be secret, only differ between the processes of a host: a PXN proxy
+// tells by it whose handle a foreign parent is.
 uint32_t DrawNonce(const Identity& identity, uint32_t attempt) {
   uint64_t x = 0;
 #ifdef SYS_getrandom
@@ -79,7 +88,8 @@ Refusal CheckDirectory(int dir, bool must_be_ours) {
   uint64_t free_bytes = 0, type = 0;
   if (!FreeSpace(dir, &free_bytes, &type)) return Refusal::kNoSpace;
   if (IsNetworkFs(type) || CopyOnWriteFs(type)) return Refusal::kUnsuitable;
-  // In memory file systems we are a guest among NCCL's own segments, which are what the space is for.
+  // In memory file systems we are a guest among NCCL's own segments, which are what the space is
+  // for.
   const uint64_t share = type == kTmpfsMagic ? 32 : 8;
   return free_bytes / share >= kFileBytes ? Refusal::kNone : Refusal::kNoSpace;
 }
@@ -165,7 +175,11 @@ void AddRunDirectory(Text& out, const Identity& identity) {
 }
 
 void AddFlightJobPrefix(Text& out, const Identity& identity) {
-  out.Add("ringscope-").AddName(identity.job, "nojob").AddChar('.').AddUint(identity.restart).AddChar('-');
+  out.Add("ringscope-")
+      .AddName(identity.job, "nojob")
+      .AddChar('.')
+      .AddUint(identity.restart)
+      .AddChar('-');
 }
 
 void AddFlightPrefix(Text& out, const Identity& identity) {
@@ -230,8 +244,8 @@ void LayOutImage(const Settings& settings, const Identity& identity, uint32_t no
   header->rank_hint = identity.rank;
   header->stall_ns = settings.stall_ns;
   header->first_stall_ns = settings.first_stall_ns;
-  header->event_mask = settings.events == kEventsByRelease ? kDefaultEvents
-                                                           : static_cast<uint32_t>(settings.events);
+  header->event_mask =
+      settings.events == kEventsByRelease ? kDefaultEvents : static_cast<uint32_t>(settings.events);
   WriteTextBlock(identity, reinterpret_cast<char*>(base) + header->tables[0].offset,
                  flight::kTextBytes);
 }

@@ -1,5 +1,5 @@
-// The flight file's life: made when the first communicator is, mapped for the life of the process, removed only after a
-// clean exit whose trace was written. What it contains: flight/format.h.
+// The flight file's life: made when the first communicator is, mapped for the life of the process,
+// removed only after a clean exit whose trace was written. What it contains: flight/format.h.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_FILE_H_
 #define RINGSCOPE_RECORDER_FLIGHT_FILE_H_
 
@@ -20,26 +20,31 @@ struct FlightFile {
 };
 
 // Makes the file and maps it. In this order:
-//  1. settings.flight_dir, if it is ours alone and 1/32 of what is free there (tmpfs) holds the file;
+//  1. settings.flight_dir, if it is ours alone and 1/32 of what is free there (tmpfs) holds the
+//  file;
 //  2. the trace directory, unless that is a network or copy-on-write file system;
 //  3. private memory: recording goes on, but a killed process leaves nothing.
-// Space is reserved before mapping, so that no later store can meet a full disk (SIGBUS). 2 and 3 say so with one line on
-// stderr. Returns false only if not even private memory can be had; then nothing is left behind.
+// Space is reserved before mapping, so that no later store can meet a full disk (SIGBUS). 2 and 3
+// say so with one line on stderr. Returns false only if not even private memory can be had; then
+// nothing is left behind.
 bool MakeFlightFile(const Settings& settings, const Identity& identity, FlightFile* file);
 
-// Fills header (all but the magic, clock and anchors), table descriptions and text block of a fresh, zeroed image.
+// Fills header (all but the magic, clock and anchors), table descriptions and text block of a
+// fresh, zeroed image.
 void LayOutImage(const Settings& settings, const Identity& identity, uint32_t nonce,
                  unsigned char* base);
 
-// Writes the magic: from here on a reader takes the file for a record. REQUIRES: clock and first anchor are set.
+// Writes the magic: from here on a reader takes the file for a record. REQUIRES: clock and first
+// anchor are set.
 void PublishImage(unsigned char* base);
 
 // Unlinks the file; the mapping stays (late callbacks). Nothing for private memory.
 void RemoveFlightFile(FlightFile* file);
 
-// Removes what dead processes of this user and host left in `directory`, except the newest kKeptPerRank of each local rank
-// (the rank, where no local rank is known). A file counts as dead when its lock is free and its magic is ours. Never follows
-// a link, never touches a name that is not of our pattern. `own_name` is skipped.
+// Removes what dead processes of this user and host left in `directory`, except the newest
+// kKeptPerRank of each local rank (the rank, where no local rank is known). A file counts as dead
+// when its lock is free and its magic is ours. Never follows a link, never touches a name that is
+// not of our pattern. `own_name` is skipped.
 void ReapFlightFiles(const char* directory, const Identity& identity, const char* own_name);
 inline constexpr unsigned kKeptPerRank = 2;
 

@@ -12,7 +12,8 @@ extern char** environ;
 namespace ringscope::recorder {
 namespace {
 
-// First of the variables that is set to something usable. The lists go from the one a job sets itself to the launcher's.
+// First of the variables that is set to something usable. The lists go from the one a job sets
+// itself to the launcher's.
 const char* FirstSet(const char* const* names) {
   for (; *names; ++names) {
     const char* value = getenv(*names);
@@ -32,9 +33,14 @@ uint32_t FirstNumber(const char* const* names) {
   return kNoNumber;
 }
 
-constexpr const char* kRankNames[] = {"RANK",        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                      "PMI_RANK",    "MV2_COMM_WORLD_RANK",  "JSM_NAMESPACE_RANK",
-                                      "SLURM_PROCID", nullptr};
+constexpr const char* kRankNames[] = {"RANK",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "PMIX_RANK",
+                                      "PMI_RANK",
+                                      "MV2_COMM_WORLD_RANK",
+                                      "JSM_NAMESPACE_RANK",
+                                      "SLURM_PROCID",
+                                      nullptr};
 constexpr const char* kLocalRankNames[] = {"LOCAL_RANK",
                                            "OMPI_COMM_WORLD_LOCAL_RANK",
                                            "MPI_LOCALRANKID",
@@ -43,26 +49,60 @@ constexpr const char* kLocalRankNames[] = {"LOCAL_RANK",
                                            "JSM_NAMESPACE_LOCAL_RANK",
                                            "SLURM_LOCALID",
                                            nullptr};
-constexpr const char* kWorldNames[] = {"WORLD_SIZE",  "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                       "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE",
-                                       "SLURM_NTASKS", nullptr};
-constexpr const char* kJobNames[] = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "LSB_JOBID",
-                                     "PBS_JOBID",    "COBALT_JOBID",        "FLUX_JOB_ID",
-                                     "JOB_ID",       "OMPI_MCA_ess_base_jobid", nullptr};
-constexpr const char* kRestartNames[] = {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT", nullptr};
+constexpr const char* kWorldNames[] = {
+    "WORLD_SIZE",         "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
+    "JSM_NAMESPACE_SIZE", "SLURM_NTASKS",         nullptr};
+constexpr const char* kJobNames[] = {
+    "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "LSB_JOBID", "PBS_JOBID",
+    "COBALT_JOBID", "FLUX_JOB_ID",         "JOB_ID",    "OMPI_MCA_ess_base_jobid",
+    nullptr};
+constexpr const char* kRestartNames[] = {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
+                                         nullptr};
 
 // Variables worth keeping, by prefix. Everything else of the environment is nobody's business.
-constexpr const char* kKeptPrefixes[] = {
-    "NCCL_",       "RINGSCOPE",   "TORCHELASTIC_", "SLURM_JOB",    "SLURM_PROCID",
-    "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NNODES", "SLURM_STEP",
-    "SLURM_RESTART", "SLURM_CLUSTER", "OMPI_COMM_WORLD_", "PMI_", "PMIX_RANK", "MV2_COMM_WORLD_",
-    "JSM_NAMESPACE_", "MPI_LOCAL", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID", "JOB_ID=",
-    "COBALT_JOBID=", "RANK=", "LOCAL_RANK=",
-    "WORLD_SIZE=", "LOCAL_WORLD_SIZE=", "GROUP_RANK=", "ROLE_RANK=", "GROUP_WORLD_SIZE=",
-    "MASTER_ADDR=", "MASTER_PORT=", "CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=",
-    "CUDA_DEVICE_MAX_CONNECTIONS=", "CUDA_LAUNCH_BLOCKING=", "NVIDIA_VISIBLE_DEVICES=",
-    "TORCH_NCCL_", "TORCH_DISTRIBUTED_DEBUG=", "FI_PROVIDER=", "FI_EFA_", "UCX_TLS=",
-    "UCX_NET_DEVICES="};
+constexpr const char* kKeptPrefixes[] = {"NCCL_",
+                                         "RINGSCOPE",
+                                         "TORCHELASTIC_",
+                                         "SLURM_JOB",
+                                         "SLURM_PROCID",
+                                         "SLURM_LOCALID",
+                                         "SLURM_NODEID",
+                                         "SLURM_NTASKS",
+                                         "SLURM_NNODES",
+                                         "SLURM_STEP",
+                                         "SLURM_RESTART",
+                                         "SLURM_CLUSTER",
+                                         "OMPI_COMM_WORLD_",
+                                         "PMI_",
+                                         "PMIX_RANK",
+                                         "MV2_COMM_WORLD_",
+                                         "JSM_NAMESPACE_",
+                                         "MPI_LOCAL",
+                                         "LSB_JOBID",
+                                         "PBS_JOBID",
+                                         "FLUX_JOB_ID",
+                                         "JOB_ID=",
+                                         "COBALT_JOBID=",
+                                         "RANK=",
+                                         "LOCAL_RANK=",
+                                         "WORLD_SIZE=",
+                                         "LOCAL_WORLD_SIZE=",
+                                         "GROUP_RANK=",
+                                         "ROLE_RANK=",
+                                         "GROUP_WORLD_SIZE=",
+                                         "MASTER_ADDR=",
+                                         "MASTER_PORT=",
+                                         "CUDA_VISIBLE_DEVICES=",
+                                         "CUDA_DEVICE_ORDER=",
+                                         "CUDA_DEVICE_MAX_CONNECTIONS=",
+                                         "CUDA_LAUNCH_BLOCKING=",
+                                         "NVIDIA_VISIBLE_DEVICES=",
+                                         "TORCH_NCCL_",
+                                         "TORCH_DISTRIBUTED_DEBUG=",
+                                         "FI_PROVIDER=",
+                                         "FI_EFA_",
+                                         "UCX_TLS=",
+                                         "UCX_NET_DEVICES="};
 
 void AddKey(Text& out, const char* key) { out.Add(key).AddChar('='); }
 
@@ -137,7 +177,8 @@ void PutNcclPath(Block& block) {
   close(fd);
 }
 
-// What the NVIDIA driver says in procfs about one device: "Model: ...", "GPU UUID: ...", "Bus Location: ...".
+// What the NVIDIA driver says in procfs about one device: "Model: ...", "GPU UUID: ...", "Bus
+// Location: ...".
 bool LineValue(const char* text, const char* key, char* value, size_t capacity) {
   const char* at = strstr(text, key);
   value[0] = 0;
@@ -147,7 +188,8 @@ bool LineValue(const char* text, const char* key, char* value, size_t capacity) 
   const char* end = at;
   while (*end && *end != '\n') ++end;
   while (end > at && (end[-1] == ' ' || end[-1] == '\t')) --end;
-  const size_t n = static_cast<size_t>(end - at) < capacity ? static_cast<size_t>(end - at) : capacity - 1;
+  const size_t n =
+      static_cast<size_t>(end - at) < capacity ? static_cast<size_t>(end - at) : capacity - 1;
   memcpy(value, at, n);
   value[n] = 0;
   return n > 0;
@@ -224,7 +266,8 @@ void PutCommandLine(Block& block) {
 }  // namespace
 
 bool ParseProcStat(const char* stat, uint64_t* start, char* state) {
-  // The name in parentheses may hold blanks and parentheses: the last ')' ends it. State is field 3.
+  // The name in parentheses may hold blanks and parentheses: the last ')' ends it. State is
+  // field 3.
   const char* p = strrchr(stat, ')');
   if (!p || p[1] != ' ' || p[2] == 0) return false;
   *state = p[2];

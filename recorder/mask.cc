@@ -47,8 +47,9 @@ bool RandomLooking(const char* run, size_t size) {
 }
 
 bool SecretRun(const char* run, size_t size) {
-  static constexpr const char* kPrefixes[] = {"hf_",  "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",
-                                              "sk-",  "xoxb-", "xoxp-", "AKIA", "ASIA", "eyJ"};
+  static constexpr const char* kPrefixes[] = {"hf_",         "ghp_",   "gho_", "ghs_",
+                                              "github_pat_", "glpat-", "sk-",  "xoxb-",
+                                              "xoxp-",       "AKIA",   "ASIA", "eyJ"};
   for (const char* prefix : kPrefixes) {
     if (size >= 16 && strncmp(run, prefix, strlen(prefix)) == 0) return true;
   }
@@ -96,7 +97,8 @@ void AddValue(Text& out, const char* value, size_t size) {
     const char c = value[i++];
     out.AddChar(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c);
   }
-  // user:password@host without a scheme is caught by the caller, which knows that a name stands before it.
+  // user:password@host without a scheme is caught by the caller, which knows that a name stands
+  // before it.
 }
 
 // "user:password@..." at the start of a value.

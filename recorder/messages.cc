@@ -51,15 +51,15 @@ void AddOperation(Text& line, const Runtime& runtime, const flight::StallFinding
 }  // namespace
 
 const char* FuncName(uint32_t func) {
-  static constexpr const char* kNames[] = {
-      "Operation", "Broadcast", "Reduce",  "AllGather", "ReduceScatter", "AllReduce",
-      "SendRecv",  "Send",      "Recv",    "AlltoAll",  "Scatter",       "Gather",
-      "AllGatherV", "PutSignal", "Signal", "WaitSignal"};
+  static constexpr const char* kNames[] = {"Operation",     "Broadcast", "Reduce",   "AllGather",
+                                           "ReduceScatter", "AllReduce", "SendRecv", "Send",
+                                           "Recv",          "AlltoAll",  "Scatter",  "Gather",
+                                           "AllGatherV",    "PutSignal", "Signal",   "WaitSignal"};
   return func < sizeof(kNames) / sizeof(kNames[0]) ? kNames[func] : kNames[0];
 }
 
-void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written, uint32_t slot,
-              uint64_t now_ticks) {
+void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
+              uint32_t slot, uint64_t now_ticks) {
   const flight::StallFinding& stall = runtime.image.header->stalls[slot];
   TextBuffer<1900> line;
   AddWho(line, runtime);
@@ -82,8 +82,7 @@ void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written w
 
 void SayRecovered(const Runtime& runtime, uint32_t slot) {
   const flight::StallFinding& stall = runtime.image.header->stalls[slot];
-  const uint64_t ns =
-      TicksToNs(*runtime.image.header, Load(stall.resolved) - Load(stall.since));
+  const uint64_t ns = TicksToNs(*runtime.image.header, Load(stall.resolved) - Load(stall.since));
   TextBuffer<512> line;
   AddWho(line, runtime);
   AddOperation(line, runtime, stall);
@@ -97,8 +96,9 @@ void SayFallback(const Runtime& runtime, uint32_t comm_row) {
   AddWho(line, runtime);
   AddCommunicator(line, runtime, comm_row);
   line.Add(" has all of its ").AddUint(Load(comm.ranks) >> 32);
-  line.Add(" ranks on one node, yet its data goes through the network: NVLink, PCIe peer-to-peer and "
-           "shared memory are not used between some of its GPUs. NCCL_DEBUG=INFO shows why");
+  line.Add(
+      " ranks on one node, yet its data goes through the network: NVLink, PCIe peer-to-peer and "
+      "shared memory are not used between some of its GPUs. NCCL_DEBUG=INFO shows why");
   Say(line.c_str());
 }
 

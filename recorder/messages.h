@@ -9,10 +9,10 @@
 
 namespace ringscope::recorder {
 
-// "rank 3 (host): AllReduce #11 of communicator world (0x1234) has made no progress for 60 s; wrote PATH. Next: ..."
-// `slot`: index into FileHeader::stalls.
-void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written, uint32_t slot,
-              uint64_t now_ticks);
+// "rank 3 (host): AllReduce #11 of communicator world (0x1234) has made no progress for 60 s; wrote
+// PATH. Next: ..." `slot`: index into FileHeader::stalls.
+void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
+              uint32_t slot, uint64_t now_ticks);
 void SayRecovered(const Runtime& runtime, uint32_t slot);
 
 // All ranks of a communicator on one node, yet its data goes through network proxies.

@@ -12,7 +12,8 @@ namespace {
 
 using flight::Load;
 
-// Second number of schedstat: ns spent waiting on a run queue. False where the kernel does not count.
+// Second number of schedstat: ns spent waiting on a run queue. False where the kernel does not
+// count.
 bool RunDelay(uint64_t* ns) {
   char text[96];
   if (ReadSmallFile("/proc/thread-self/schedstat", text, sizeof(text)) <= 0) return false;

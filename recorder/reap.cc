@@ -48,7 +48,8 @@ bool Inspect(void* ctx, const char* name) {
   Search* search = static_cast<Search*>(ctx);
   if (!OurPattern(name) || strcmp(name, search->own_name) == 0) return true;
   struct stat st;
-  const int fd = openat(search->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd =
+      openat(search->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return true;
   // The header is larger than what is taken here; atomics are read as plain bytes of a dead file.
   alignas(8) char bytes[sizeof(flight::FileHeader)];

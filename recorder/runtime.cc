@@ -22,8 +22,9 @@ namespace {
 enum StartState : uint32_t { kNotStarted = 0, kWorking = 1, kOn = 2, kOff = 3 };
 std::atomic<uint32_t> g_start{kNotStarted};
 
-// One private page that the kernel zeroes in every child, however it was made: fork handlers do not run for a raw clone().
-// Holds 1 in the process that started recording. nullptr before, and where the kernel cannot do it.
+// One private page that the kernel zeroes in every child, however it was made: fork handlers do not
+// run for a raw clone(). Holds 1 in the process that started recording. nullptr before, and where
+// the kernel cannot do it.
 using OwnerWord = std::atomic<uint64_t>;
 std::atomic<OwnerWord*> g_owner_page{nullptr};
 std::atomic<int32_t> g_owner_pid{0};  // process that began Start(); 0 none
@@ -37,8 +38,9 @@ bool OwnedByAnother() {
   return page && page->load(std::memory_order_relaxed) != 1;
 }
 
-// Makes this process, a child of one that records, one that does not: the parent's tables stay mapped (nothing of them may
-// move under a late callback) but are not written again. Async-signal-safe, as fork handlers must be.
+// Makes this process, a child of one that records, one that does not: the parent's tables stay
+// mapped (nothing of them may move under a late callback) but are not written again.
+// Async-signal-safe, as fork handlers must be.
 void ForgetParent() {
   g_image.store(nullptr, std::memory_order_release);
   const bool recording = g_start.load(std::memory_order_relaxed) == kOn;
@@ -141,7 +143,8 @@ bool DoStart() {
     Count(&runtime->image, flight::Counter::kForked);
   }
   if (!StartWatchThread(runtime)) {
-    Say("no thread could be started: stalls will not be noticed and no traces written; the flight file is kept");
+    Say("no thread could be started: stalls will not be noticed and no traces written; the flight "
+        "file is kept");
   }
   if (runtime->settings.verbose && runtime->file.directory[0]) {
     TextBuffer<1280> line;
@@ -191,8 +194,9 @@ void AskSnapshot(flight::Reason reason) {
 
 namespace {
 
-// exit(), or the library is unloaded after all (-z nodelete forbids it): one last trace, written by our thread while this
-// one waits a little. A process that dies by a signal or _exit() does not come here; its flight file speaks for it.
+// exit(), or the library is unloaded after all (-z nodelete forbids it): one last trace, written by
+// our thread while this one waits a little. A process that dies by a signal or _exit() does not
+// come here; its flight file speaks for it.
 __attribute__((destructor)) void AtExit() {
   Image* image = Current();
   if (!image || OwnedByAnother()) return;

@@ -27,15 +27,16 @@ struct Round {
   Runtime* runtime;
   int dir;
   char prefix[256];
-  uint64_t now;         // ticks
+  uint64_t now;  // ticks
   uint64_t realtime_ns;
-  uint64_t begun_ns;    // CLOCK_REALTIME of our own first moment
-  bool one_machine;     // whoever has a file in this directory runs under our kernel
-  uint64_t seen;           // bit per sibling row that a file was found for
+  uint64_t begun_ns;  // CLOCK_REALTIME of our own first moment
+  bool one_machine;   // whoever has a file in this directory runs under our kernel
+  uint64_t seen;      // bit per sibling row that a file was found for
 };
 
-// State letter of the process, if it is one of this pid namespace and still the one that wrote the file; 0 otherwise.
-// *known_gone: the process of that number is certainly not the writer (any more).
+// State letter of the process, if it is one of this pid namespace and still the one that wrote the
+// file; 0 otherwise. *known_gone: the process of that number is certainly not the writer (any
+// more).
 char ProcessState(const flight::FileHeader& header, bool* known_gone) {
   TextBuffer<64> path;
   path.Add("/proc/").AddInt(header.pid).Add("/stat");
@@ -43,7 +44,8 @@ char ProcessState(const flight::FileHeader& header, bool* known_gone) {
   uint64_t start;
   char state;
   *known_gone = false;
-  if (ReadSmallFile(path.c_str(), stat, sizeof(stat)) <= 0 || !ParseProcStat(stat, &start, &state)) {
+  if (ReadSmallFile(path.c_str(), stat, sizeof(stat)) <= 0 ||
+      !ParseProcStat(stat, &start, &state)) {
     return 0;
   }
   if (start != header.process_start) {
@@ -58,17 +60,20 @@ uint64_t RealtimeOf(const flight::FileHeader& header) {
   return static_cast<uint64_t>(clock.Realtime(clock.Ns(Load(header.heartbeat))));
 }
 
-// On a file system that one kernel serves, a file's owner lives on this machine whatever host name it carries (containers
-// of one job on one node), and its lock says whether it lives. On a network file system that needs the same boot id.
+// On a file system that one kernel serves, a file's owner lives on this machine whatever host name
+// it carries (containers of one job on one node), and its lock says whether it lives. On a network
+// file system that needs the same boot id.
 bool OneMachine(int dir) {
   struct statfs fs;
   if (fstatfs(dir, &fs) != 0) return false;
   const auto type = static_cast<uint32_t>(fs.f_type);
-  return type == 0x01021994 /* tmpfs */ || type == 0xef53 /* ext2-4 */ || type == 0x58465342 /* xfs */ ||
-         type == 0x9123683e /* btrfs */ || type == 0x794c7630 /* overlayfs */;
+  return type == 0x01021994 /* tmpfs */ || type == 0xef53 /* ext2-4 */ ||
+         type == 0x58465342 /* xfs */ || type == 0x9123683e /* btrfs */ ||
+         type == 0x794c7630 /* overlayfs */;
 }
 
-// A file that is gone was removed by its owner after a clean end: only then is one removed while its job runs.
+// A file that is gone was removed by its owner after a clean end: only then is one removed while
+// its job runs.
 void MarkVanished(Round* round) {
   const Image& image = round->runtime->image;
   for (uint32_t i = 0; i < flight::kSiblingRows; ++i) {
@@ -91,8 +96,8 @@ SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uin
   uint64_t old = kOldHeartbeatPeriods * period;
   if (old < 1000000000) old = 1000000000;
   const bool beats = realtime_ns < heartbeat_ns + old;
-  // Z and X: dead, its parent has not asked yet; or only its first thread has ended. A held lock proves life, also against
-  // a process of the same number in another pid namespace.
+  // Z and X: dead, its parent has not asked yet; or only its first thread has ended. A held lock
+  // proves life, also against a process of the same number in another pid namespace.
   const bool dead =
       lock != flight::OwnerLock::kHeld && (letter == 'Z' || letter == 'X' || known_gone);
   if (lock == flight::OwnerLock::kUnknown && !dead) {
@@ -133,17 +138,19 @@ bool LookAt(void* ctx, const char* name) {
   const Runtime* runtime = round->runtime;
   // Our own file must not be opened: closing it would drop our lock.
   if (!StartsWith(name, round->prefix) || strcmp(name, runtime->file.name) == 0) return true;
-  const int fd = openat(round->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd =
+      openat(round->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return true;
   alignas(8) char bytes[sizeof(flight::FileHeader)];
   const auto& header = *reinterpret_cast<const flight::FileHeader*>(bytes);
   const bool ours = pread(fd, bytes, sizeof(bytes), 0) == static_cast<ssize_t>(sizeof(bytes)) &&
                     memcmp(header.magic, flight::kMagic, sizeof(flight::kMagic)) == 0 &&
                     header.version == flight::kVersion &&
-                    (round->one_machine ||
-                     strncmp(header.boot_id, runtime->identity.boot_id, sizeof(header.boot_id)) == 0);
+                    (round->one_machine || strncmp(header.boot_id, runtime->identity.boot_id,
+                                                   sizeof(header.boot_id)) == 0);
   const uint64_t heartbeat = ours ? RealtimeOf(header) : 0;
-  // Dead before this process began: left over from an earlier run under the same name (runs without a job id).
+  // Dead before this process began: left over from an earlier run under the same name (runs without
+  // a job id).
   if (!ours || heartbeat + kEarlierRunNs < round->begun_ns) {
     close(fd);
     return true;
@@ -152,12 +159,13 @@ bool LookAt(void* ctx, const char* name) {
   close(fd);
 
   const uint64_t who = static_cast<uint32_t>(header.pid) | uint64_t{header.rank_hint} << 32;
-  SiblingRow* row = RowOf(round, who, (header.process_nonce & 0xffffffff) | header.process_start << 32);
+  SiblingRow* row =
+      RowOf(round, who, (header.process_nonce & 0xffffffff) | header.process_start << 32);
   if (!row) return true;
   bool known_gone = false;
   const char letter = ProcessState(header, &known_gone);
-  const auto state = static_cast<uint64_t>(
-      Judge(header, lock, heartbeat, round->realtime_ns, letter, known_gone));
+  const auto state =
+      static_cast<uint64_t>(Judge(header, lock, heartbeat, round->realtime_ns, letter, known_gone));
   if ((Load(row->state) & 0xff) != state) Store(row->since, round->now);
   Store(row->state, state | static_cast<uint64_t>(static_cast<unsigned char>(letter)) << 8);
   Store(row->heartbeat_realtime_ns, heartbeat);

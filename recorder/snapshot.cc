@@ -20,22 +20,36 @@ bool IsLast(flight::Reason reason) {
   return reason == flight::Reason::kFinalize || reason == flight::Reason::kExit;
 }
 
-// The few that happen; strerror is not ours to call from a thread of a foreign process (it may allocate).
+// The few that happen; strerror is not ours to call from a thread of a foreign process (it may
+// allocate).
 const char* ErrorText(int error) {
   switch (error) {
-    case ENOSPC: return "no space left";
-    case EDQUOT: return "over the quota";
-    case EROFS: return "the file system is read-only";
-    case EACCES: return "permission denied";
-    case EPERM: return "not permitted";
-    case ENOENT: return "a directory is missing";
-    case ENOTDIR: return "a part of the path is no directory";
-    case EMFILE: return "too many open files";
-    case ENFILE: return "too many open files in the system";
-    case EFBIG: return "over the limit on file sizes";
-    case EIO: return "input/output error";
-    case ENAMETOOLONG: return "the path is too long";
-    case ELOOP: return "a part of the path is a loop of links";
+    case ENOSPC:
+      return "no space left";
+    case EDQUOT:
+      return "over the quota";
+    case EROFS:
+      return "the file system is read-only";
+    case EACCES:
+      return "permission denied";
+    case EPERM:
+      return "not permitted";
+    case ENOENT:
+      return "a directory is missing";
+    case ENOTDIR:
+      return "a part of the path is no directory";
+    case EMFILE:
+      return "too many open files";
+    case ENFILE:
+      return "too many open files in the system";
+    case EFBIG:
+      return "over the limit on file sizes";
+    case EIO:
+      return "input/output error";
+    case ENAMETOOLONG:
+      return "the path is too long";
+    case ELOOP:
+      return "a part of the path is a loop of links";
   }
   return nullptr;
 }
@@ -44,16 +58,26 @@ const char* ErrorText(int error) {
 
 const char* ReasonName(flight::Reason reason) {
   switch (reason) {
-    case flight::Reason::kNone: break;
-    case flight::Reason::kStall: return "stall";
-    case flight::Reason::kFinalize: return "finalize";
-    case flight::Reason::kExit: return "exit";
-    case flight::Reason::kRequest: return "request";
-    case flight::Reason::kQuiet: return "quiet";
-    case flight::Reason::kWake: return "wake";
-    case flight::Reason::kMarker: return "marker";
-    case flight::Reason::kAbort: return "abort";
-    case flight::Reason::kRecovered: return "recovered";
+    case flight::Reason::kNone:
+      break;
+    case flight::Reason::kStall:
+      return "stall";
+    case flight::Reason::kFinalize:
+      return "finalize";
+    case flight::Reason::kExit:
+      return "exit";
+    case flight::Reason::kRequest:
+      return "request";
+    case flight::Reason::kQuiet:
+      return "quiet";
+    case flight::Reason::kWake:
+      return "wake";
+    case flight::Reason::kMarker:
+      return "marker";
+    case flight::Reason::kAbort:
+      return "abort";
+    case flight::Reason::kRecovered:
+      return "recovered";
   }
   return "unknown";
 }
@@ -88,8 +112,8 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
                           flight::kEncodeScratchBytes, ToFile, &fd);
   bool good = result.error == nullptr;
   int why = errno;
-  // Without fsync: a trace that a machine's crash takes with it is not worth a wait on a busy file system. close() may
-  // still report a quota (NFS).
+  // Without fsync: a trace that a machine's crash takes with it is not worth a wait on a busy file
+  // system. close() may still report a quota (NFS).
   if (close(fd) != 0 && good) {
     good = false;
     why = errno;
@@ -103,7 +127,8 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
   return good;
 }
 
-// The next number that no file has: without a job id, runs share a directory, and in containers their pids are alike.
+// The next number that no file has: without a job id, runs share a directory, and in containers
+// their pids are alike.
 void SnapshotWriter::ChooseName(flight::Reason reason, Text* path) {
   TextBuffer<1280> folder;
   folder.Add(path->c_str()).AddChar('/');

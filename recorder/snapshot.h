@@ -1,5 +1,6 @@
-// Writing traces: <dir>/<job>.<restart>/<host>/rank<R>-pid<P>-<seq>-<reason>.trace, under another name first, renamed when
-// complete. Only our own thread does this: it may meet a full disk or a file system that hangs.
+// Writing traces: <dir>/<job>.<restart>/<host>/rank<R>-pid<P>-<seq>-<reason>.trace, under another
+// name first, renamed when complete. Only our own thread does this: it may meet a full disk or a
+// file system that hangs.
 #ifndef RINGSCOPE_RECORDER_SNAPSHOT_H_
 #define RINGSCOPE_RECORDER_SNAPSHOT_H_
 
@@ -16,8 +17,9 @@ class SnapshotWriter {
   // `scratch`: flight::kEncodeScratchBytes, aligned to 8 bytes.
   void Init(Runtime* runtime, unsigned char* scratch);
 
-  // Writes one trace. Traces of kFinalize and kExit are not counted against RINGSCOPE_TRACES; a later one of these replaces
-  // an earlier one. A failure is counted, said on stderr once, and leaves no partial file.
+  // Writes one trace. Traces of kFinalize and kExit are not counted against RINGSCOPE_TRACES; a
+  // later one of these replaces an earlier one. A failure is counted, said on stderr once, and
+  // leaves no partial file.
   Written Write(flight::Reason reason, uint64_t now_ticks);
 
   // Path of the last trace written; "" before.
@@ -31,11 +33,11 @@ class SnapshotWriter {
 
   Runtime* runtime_;
   unsigned char* scratch_;
-  uint32_t sequence_;       // of the last trace
-  uint32_t counted_;        // traces counted against the limit
+  uint32_t sequence_;  // of the last trace
+  uint32_t counted_;   // traces counted against the limit
   bool said_failure_;
   char path_[1280];
-  char last_slot_[1280];    // the finalize or exit trace, to be replaced by the next
+  char last_slot_[1280];  // the finalize or exit trace, to be replaced by the next
 };
 
 // "stall", "finalize", ...: as in file names.

@@ -28,8 +28,9 @@ void StallWatch::Init(const Image* image, uint64_t stall_ticks, uint64_t first_s
   period_ticks_ = period_ticks;
 }
 
-// Newest progress of a communicator's connections, whatever operation it belongs to: EdgeRow::changed leaves out what NCCL
-// repeats while nothing moves (a ProxyStep's start, SendPeerWait).
+// Newest progress of a communicator's connections, whatever operation it belongs to:
+// EdgeRow::changed leaves out what NCCL repeats while nothing moves (a ProxyStep's start,
+// SendPeerWait).
 void StallWatch::ReadEdges() {
   memset(edge_progress_, 0, sizeof(edge_progress_));
   memset(open_steps_, 0, sizeof(open_steps_));
@@ -39,7 +40,8 @@ void StallWatch::ReadEdges() {
     if (stamp >> 63 == 0) continue;
     const uint64_t comm = stamp >> 32 & 0xffff;
     const uint32_t flags = static_cast<uint32_t>(stamp >> 24 & 0xff);
-    if (comm >= flight::kCommRows || (flags & (flight::kEdgeForeign | flight::kEdgePseudo))) continue;
+    if (comm >= flight::kCommRows || (flags & (flight::kEdgeForeign | flight::kEdgePseudo)))
+      continue;
     const uint64_t changed = Load(edge.changed);
     if (changed > edge_progress_[comm]) edge_progress_[comm] = changed;
     const uint64_t ops = Load(edge.ops);
@@ -53,8 +55,10 @@ void StallWatch::ReadEdges() {
 
 // An open operation is not yet a stalled one:
 //  * enqueued without visible completion: unknown, unless the steps of a connection stand open;
-//  * returned, its group over, and no launch: NCCL may not instrument it (flight/op_view.h: PassedBy). Broadcast under the
-//    v6 table is such a kind, and so is everything in a communicator whose second operation came without a first launch.
+//  * returned, its group over, and no launch: NCCL may not instrument it (flight/op_view.h:
+//  PassedBy). Broadcast under the
+//    v6 table is such a kind, and so is everything in a communicator whose second operation came
+//    without a first launch.
 bool StallWatch::MayStall(const CommRow& row, const OpView& op) const {
   if (op.launched) {
     if (op.enqueued == 0 || (Load(row.flags) & flight::kCommCompletionVisible)) return true;
@@ -114,7 +118,8 @@ void StallWatch::Report(Comm* comm, uint32_t index, const OpView& op, uint64_t s
     }
     // The oldest one that is over makes room.
     const uint64_t resolved = Load(stalls[i].resolved);
-    if (resolved && (slot == flight::kStallFindings || resolved < Load(stalls[slot].resolved))) slot = i;
+    if (resolved && (slot == flight::kStallFindings || resolved < Load(stalls[slot].resolved)))
+      slot = i;
   }
   // Without a slot the stall is still marked, so that it is not found again in each round.
   comm->slot = slot < flight::kStallFindings ? slot + 1 : flight::kStallFindings + 1;
@@ -175,8 +180,9 @@ StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
     if (not_before > since) since = not_before;
     round.quiet_since = Older(round.quiet_since, since);
     if (comm.slot) continue;
-    const bool first = Load(row.completed) == 0 &&
-                       ((Load(row.flags) & flight::kCommCompletionVisible) || Load(row.launched) < 2);
+    const bool first =
+        Load(row.completed) == 0 &&
+        ((Load(row.flags) & flight::kCommCompletionVisible) || Load(row.launched) < 2);
     const uint64_t limit = first ? first_stall_ticks_ : stall_ticks_;
     if (now - since >= limit && now > since) Report(&comm, index, op, since, now, &round);
   }
@@ -191,7 +197,8 @@ bool StallWatch::AnythingOpen() const {
     flight::ScanLaunched(image_->ops, &facts);
     for (uint32_t i = 0; i < facts.rows; ++i) {
       OpView op;
-      if (flight::ReadOp(image_->ops[facts.base + i], facts.base + i, facts, &op) && op.open) return true;
+      if (flight::ReadOp(image_->ops[facts.base + i], facts.base + i, facts, &op) && op.open)
+        return true;
     }
   }
   return false;

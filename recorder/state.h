@@ -1,4 +1,5 @@
-// What the cold parts of the recorder share: Start(), our thread and the library's destructor. Callbacks never see it.
+// What the cold parts of the recorder share: Start(), our thread and the library's destructor.
+// Callbacks never see it.
 #ifndef RINGSCOPE_RECORDER_STATE_H_
 #define RINGSCOPE_RECORDER_STATE_H_
 
@@ -18,11 +19,11 @@ struct Runtime {
   FlightFile file;
   Identity identity;
   Settings settings;
-  unsigned char* scratch;            // kThreadScratchBytes of our thread, mapped by Start()
-  std::atomic<uint32_t> wake;        // futex: our thread sleeps on it; any change wakes it
-  std::atomic<uint32_t> thread_runs; // 1 while our thread serves this process
-  std::atomic<uint32_t> exit_done;   // futex: 1 once the exit snapshot was handled
-  std::atomic<uint32_t> forked;      // this process was forked from one that recorded
+  unsigned char* scratch;             // kThreadScratchBytes of our thread, mapped by Start()
+  std::atomic<uint32_t> wake;         // futex: our thread sleeps on it; any change wakes it
+  std::atomic<uint32_t> thread_runs;  // 1 while our thread serves this process
+  std::atomic<uint32_t> exit_done;    // futex: 1 once the exit snapshot was handled
+  std::atomic<uint32_t> forked;       // this process was forked from one that recorded
 };
 
 // One a process, zero-initialized, no constructor. In a forked child Start() fills it anew.

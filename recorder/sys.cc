@@ -89,7 +89,8 @@ bool MakeDirectories(const char* path, unsigned mode) {
     const char end = *p;
     *p = 0;
     if (mkdir(buffer, mode) != 0 && errno != EEXIST) {
-      // Somebody else's parent directory may be unreadable and still be passed through (EACCES, EROFS on an existing one).
+      // Somebody else's parent directory may be unreadable and still be passed through (EACCES,
+      // EROFS on an existing one).
       struct stat st;
       const int why = errno;
       if (StatNoFollow(AT_FDCWD, buffer, &st) != 0) {

@@ -59,8 +59,9 @@ void Watch::Init(Runtime* r, unsigned char* encoder_memory) {
   pace.Init(header);
 }
 
-// The end of the process, or of its last communicator. Clean means that nothing was open and that the trace tells so: the
-// bit is set before the trace is written, so that the trace has it, and taken back if the trace could not be written.
+// The end of the process, or of its last communicator. Clean means that nothing was open and that
+// the trace tells so: the bit is set before the trace is written, so that the trace has it, and
+// taken back if the trace could not be written.
 void Watch::Finish(Reason reason, uint64_t now) {
   const bool open = stalls.AnythingOpen();
   if (open) LookAtSiblings(runtime, now);
@@ -90,7 +91,8 @@ void Watch::Handle(Reason reason, uint64_t now) {
   }
 }
 
-// The callbacks mark such a communicator (flight::kCommFallbackNoted); saying it is a write to stderr, which is ours to do.
+// The callbacks mark such a communicator (flight::kCommFallbackNoted); saying it is a write to
+// stderr, which is ours to do.
 void Watch::LookForFallback() {
   for (uint32_t i = 0; i < flight::kCommRows && !fallback_said; ++i) {
     const flight::CommRow& comm = runtime->image.comms[i];
@@ -105,7 +107,8 @@ void Watch::Round(uint64_t now, uint64_t asked) {
   if (!fallback_said) LookForFallback();
   if (round.noticed) {
     stalls_to_say |= round.noticed;
-    // A few thousand ranks notice within a second: spread their traces over a twentieth of the stall time, 3 s at most.
+    // A few thousand ranks notice within a second: spread their traces over a twentieth of the
+    // stall time, 3 s at most.
     uint64_t spread = stall_ticks / 20;
     const uint64_t most = NsToTicks(*header, 3000000000);
     if (spread > most) spread = most;

@@ -1,5 +1,6 @@
-// Our one thread: heartbeat, stall detection, siblings, snapshots. It reads procfs and the tables, writes the header, the
-// sibling table and traces; it never calls NCCL, CUDA or NVML, never forks, takes no signal, allocates nothing.
+// Our one thread: heartbeat, stall detection, siblings, snapshots. It reads procfs and the tables,
+// writes the header, the sibling table and traces; it never calls NCCL, CUDA or NVML, never forks,
+// takes no signal, allocates nothing.
 #ifndef RINGSCOPE_RECORDER_WATCH_THREAD_H_
 #define RINGSCOPE_RECORDER_WATCH_THREAD_H_
 
@@ -16,7 +17,8 @@ extern const size_t kThreadScratchBytes;
 // Period of the thread's rounds: an eighth of the stall time, within 50 to 500 ms.
 uint32_t PeriodMs(uint64_t stall_ns);
 
-// Starts it with all signals blocked. False if the system gives no thread; the caller says so, recording goes on.
+// Starts it with all signals blocked. False if the system gives no thread; the caller says so,
+// recording goes on.
 bool StartWatchThread(Runtime* runtime);
 
 }  // namespace ringscope::recorder

@@ -17,8 +17,9 @@ inline PlainAnchor ReadAnchor(const Anchor& anchor) {
           Load(anchor.realtime_ns), Load(anchor.error_ns)};
 }
 
-// The rate comes from the two anchors where they are more than a second apart (it is then far better than the one that
-// was measured within milliseconds at creation); the last anchor is left aside if the process died while renewing it.
+// The rate comes from the two anchors where they are more than a second apart (it is then far
+// better than the one that was measured within milliseconds at creation); the last anchor is left
+// aside if the process died while renewing it.
 class ClockMap {
  public:
   explicit ClockMap(const FileHeader& header) {

@@ -13,14 +13,14 @@ struct CounterInfo {
 
 // Indexed by enum Counter. Names are part of the trace format: do not change them.
 inline constexpr CounterInfo kCounterInfos[] = {
-    {"op_no_row", true},         {"comm_no_row", true},       {"edge_no_row", true},
-    {"thread_no_row", true},     {"stale_handle", false},     {"foreign_handle", false},
-    {"garbage_handle", false},   {"null_handle", false},      {"unknown_event", false},
-    {"unknown_state", false},    {"unasked_event", false},    {"late_callback", false},
-    {"kernel_stop_twice", false}, {"step_gap", false},    {"grouped_tail", false},
-    {"null_context", false},     {"foreign_context", false},  {"comm_finalized_open", false},
-    {"trace_dropped", true},     {"trace_failed", true},      {"init_race", false},
-    {"past_open", true},         {"forked", false},
+    {"op_no_row", true},          {"comm_no_row", true},      {"edge_no_row", true},
+    {"thread_no_row", true},      {"stale_handle", false},    {"foreign_handle", false},
+    {"garbage_handle", false},    {"null_handle", false},     {"unknown_event", false},
+    {"unknown_state", false},     {"unasked_event", false},   {"late_callback", false},
+    {"kernel_stop_twice", false}, {"step_gap", false},        {"grouped_tail", false},
+    {"null_context", false},      {"foreign_context", false}, {"comm_finalized_open", false},
+    {"trace_dropped", true},      {"trace_failed", true},     {"init_race", false},
+    {"past_open", true},          {"forked", false},
 };
 
 inline CounterInfo InfoOf(uint32_t index) {

@@ -23,8 +23,9 @@ class Chunks {
 
   void Magic() { Send(kTraceMagic, 8); }
 
-  // Writes one entry by calling `encode`; closes the chunk before it if little room is left, and after it if it is full.
-  // An entry that does not fit even into an empty chunk is dropped and reported by false.
+  // Writes one entry by calling `encode`; closes the chunk before it if little room is left, and
+  // after it if it is full. An entry that does not fit even into an empty chunk is dropped and
+  // reported by false.
   template <typename F>
   bool Entry(size_t expected, F encode) {
     if (writer_.size() && writer_.room() < expected) Close();

@@ -1,4 +1,5 @@
-// Communicators with their operations: open ones and the newest in full, older finished ones column by column.
+// Communicators with their operations: open ones and the newest in full, older finished ones column
+// by column.
 #include <string.h>
 
 #include <initializer_list>
@@ -20,7 +21,9 @@ uint64_t AfterUnsigned(int64_t base, int64_t then) {
   return d > 0 ? static_cast<uint64_t>(d) : 0;
 }
 
-int64_t RootOf(const OpView& op) { return op.root == 0xffffff ? -1 : static_cast<int64_t>(op.root); }
+int64_t RootOf(const OpView& op) {
+  return op.root == 0xffffff ? -1 : static_cast<int64_t>(op.root);
+}
 int64_t PeerOf(const OpView& op) {
   return op.peer == kNoRank ? -1 : static_cast<int64_t>(static_cast<int32_t>(op.peer));
 }
@@ -161,7 +164,8 @@ void EncodeColumns(Encoder* e, const OpView* all, const uint16_t* order, uint32_
     return AfterUnsigned(e->Ns(op.started), FinishedNs(*e, op));
   });
   Column(w, 9, ops, [&](const OpView& op, uint32_t) {
-    return AfterUnsigned(static_cast<int64_t>(op.gpu_started), static_cast<int64_t>(op.gpu_finished));
+    return AfterUnsigned(static_cast<int64_t>(op.gpu_started),
+                         static_cast<int64_t>(op.gpu_finished));
   });
   Column(w, 10, ops, [&](const OpView& op, uint32_t) { return uint64_t{GroupOf(op)}; });
   Column(w, 11, ops, [&](const OpView& op, uint32_t) { return uint64_t{op.row}; });
@@ -220,7 +224,8 @@ void SortByEntry(const OpView* ops, uint16_t* order, uint32_t n) {
     for (uint32_t i = gap; i < n; ++i) {
       const uint16_t moved = order[i];
       uint32_t k = i;
-      for (; k >= gap && Before(ops[moved], ops[order[k - gap]]); k -= gap) order[k] = order[k - gap];
+      for (; k >= gap && Before(ops[moved], ops[order[k - gap]]); k -= gap)
+        order[k] = order[k - gap];
       order[k] = moved;
     }
   }

@@ -6,8 +6,9 @@
 namespace ringscope::flight {
 namespace {
 
-// The operation row that the low bits in a ProxyOp handle mean: the row of the communicator's ring with these low bits. It
-// must have proxy operations of its own, and must not have been entered after the edge last moved (then the row was reused).
+// The operation row that the low bits in a ProxyOp handle mean: the row of the communicator's ring
+// with these low bits. It must have proxy operations of its own, and must not have been entered
+// after the edge last moved (then the row was reused).
 const OpRow* CurrentOp(const Encoder& e, uint32_t comm_index, uint32_t low, uint64_t changed) {
   if (comm_index >= e.image.comms.count) return nullptr;
   const CommRow& comm = e.image.comms[comm_index];
@@ -22,7 +23,8 @@ const OpRow* CurrentOp(const Encoder& e, uint32_t comm_index, uint32_t low, uint
   return Load(op.entered) <= changed ? &op : nullptr;
 }
 
-// A ProxyOp handle has the low six bits of its number on the edge; operations of an edge end in order.
+// A ProxyOp handle has the low six bits of its number on the edge; operations of an edge end in
+// order.
 bool CurrentStopped(uint64_t current, uint64_t ops) {
   const uint32_t started = static_cast<uint32_t>(ops), stopped = static_cast<uint32_t>(ops >> 32);
   const uint32_t behind = (started - ProxyOpOrdinal(current)) & 63;

@@ -139,9 +139,15 @@ void EncodeClock(Encoder* e) {
   e->w.Int(2, static_cast<int64_t>(last.realtime_ns));
   e->w.Int(3, static_cast<int64_t>(last.error_ns));
   switch (static_cast<ClockKind>(e->image.header->clock_kind)) {
-    case ClockKind::kTsc: e->w.String(4, "tsc"); break;
-    case ClockKind::kMonotonicNs: e->w.String(4, "monotonic"); break;
-    case ClockKind::kCntvct: e->w.String(4, "cntvct"); break;
+    case ClockKind::kTsc:
+      e->w.String(4, "tsc");
+      break;
+    case ClockKind::kMonotonicNs:
+      e->w.String(4, "monotonic");
+      break;
+    case ClockKind::kCntvct:
+      e->w.String(4, "cntvct");
+      break;
   }
   e->w.Int(5, static_cast<int64_t>(e->clock.first().monotonic_ns));
   e->w.Int(6, static_cast<int64_t>(e->clock.first().realtime_ns));

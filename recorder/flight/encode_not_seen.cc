@@ -1,12 +1,13 @@
-// The first pass over the tables, and what it tells that could not be seen: a reader of the trace must never take "not seen"
-// for "did not happen".
+// The first pass over the tables, and what it tells that could not be seen: a reader of the trace
+// must never take "not seen" for "did not happen".
 #include "recorder/flight/encoder.h"
 #include "recorder/flight/text.h"
 
 namespace ringscope::flight {
 namespace {
 
-constexpr uint32_t kEventKernelCh = 0x40, kEventProxyOp = 0x8, kEventProxyStep = 0x10, kEventColl = 0x2;
+constexpr uint32_t kEventKernelCh = 0x40, kEventProxyOp = 0x8, kEventProxyStep = 0x10,
+                   kEventColl = 0x2;
 
 void Newest(uint64_t* newest, uint64_t ticks) {
   if (ticks > *newest) *newest = ticks;
@@ -62,7 +63,8 @@ void ByMask(Encoder* e) {
   if (!(mask & (kEventProxyOp | kEventProxyStep))) {
     Sentence(e).Add("Network connections: their events were not asked for (RINGSCOPE_EVENTS).");
   } else if (!(mask & kEventProxyStep)) {
-    Sentence(e).Add("Steps on network connections: their events were not asked for (RINGSCOPE_EVENTS).");
+    Sentence(e).Add(
+        "Steps on network connections: their events were not asked for (RINGSCOPE_EVENTS).");
   }
 }
 
@@ -84,23 +86,29 @@ void ByCommunicator(Encoder* e) {
         .AddUint(s.without_api)
         .Add(" of ")
         .AddUint(s.comms)
-        .Add(" communicators: this release of NCCL does not report them; operations are known from "
-             "their launch on.");
+        .Add(
+            " communicators: this release of NCCL does not report them; operations are known from "
+            "their launch on.");
   }
   if (s.foreign_edges) {
     Sentence(e)
         .AddUint(s.foreign_edges)
-        .Add(" connections driven here carry data of other processes (PXN); which of their "
-             "operations, only their own records tell.");
+        .Add(
+            " connections driven here carry data of other processes (PXN); which of their "
+            "operations, only their own records tell.");
   }
   if (s.copy_engine) {
-    Sentence(e).AddUint(s.copy_engine).Add(" operations were done by copy engines: their end is not visible.");
+    Sentence(e)
+        .AddUint(s.copy_engine)
+        .Add(" operations were done by copy engines: their end is not visible.");
   }
   if (s.never_launched) {
     Sentence(e)
         .AddUint(s.never_launched)
-        .Add(" operations: NCCL reported the call, but neither launch nor end (kinds that it does not "
-             "instrument); later ones show that they are over.");
+        .Add(
+            " operations: NCCL reported the call, but neither launch nor end (kinds that it does "
+            "not "
+            "instrument); later ones show that they are over.");
   }
   if (s.tails) {
     Sentence(e)
@@ -109,9 +117,9 @@ void ByCommunicator(Encoder* e) {
         .Add(" large groups: beyond the eighth of a group they share one row.");
   }
   if (s.no_row) {
-    Sentence(e)
-        .AddUint(s.no_row)
-        .Add(" operations found no free row (too many open at once); they are counted in the positions.");
+    Sentence(e).AddUint(s.no_row).Add(
+        " operations found no free row (too many open at once); they are counted in the "
+        "positions.");
   }
 }
 
@@ -165,16 +173,20 @@ void EncodeNotSeen(Encoder* e) {
   ByMask(e);
   ByCommunicator(e);
   if (e->survey.rings_cut) {
-    Sentence(e).Add("Operations of ").AddUint(e->survey.rings_cut).Add(
-        " communicators whose rows lie outside the file or are more than are read.");
+    Sentence(e)
+        .Add("Operations of ")
+        .AddUint(e->survey.rings_cut)
+        .Add(" communicators whose rows lie outside the file or are more than are read.");
   }
   Lost(e, Counter::kCommNoRow, " communicators found no free row; nothing of them is recorded.");
   Lost(e, Counter::kEdgeNoRow, " proxy operations found no free row for their connection.");
-  Lost(e, Counter::kThreadNoRow, " threads found no free row; their calls in flight are not shown.");
+  Lost(e, Counter::kThreadNoRow,
+       " threads found no free row; their calls in flight are not shown.");
   Lost(e, Counter::kTraceFailed, " traces could not be written.");
   Lost(e, Counter::kTraceDropped, " traces were not written: more than RINGSCOPE_TRACES.");
   if (Load(image.header->state) & kStatePrivateMemory) {
-    Sentence(e).Add("A sudden death: no flight file could be made, so this process records in memory only.");
+    Sentence(e).Add(
+        "A sudden death: no flight file could be made, so this process records in memory only.");
   }
 }
 

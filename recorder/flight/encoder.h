@@ -1,5 +1,5 @@
-// Inside of the encoder (encode.h is its face): the state its parts share. One part a file: process and header facts,
-// communicators, edges and calls, what was not seen.
+// Inside of the encoder (encode.h is its face): the state its parts share. One part a file: process
+// and header facts, communicators, edges and calls, what was not seen.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_ENCODER_H_
 #define RINGSCOPE_RECORDER_FLIGHT_ENCODER_H_
 
@@ -15,13 +15,13 @@ namespace ringscope::flight {
 
 // What a first pass over the tables found.
 struct Survey {
-  uint64_t newest_callback;    // ticks
-  uint32_t comms, invisible;   // rows in use; those whose completion is not visible
-  uint32_t without_api;        // communicators whose operations are known from their launch on
+  uint64_t newest_callback;   // ticks
+  uint32_t comms, invisible;  // rows in use; those whose completion is not visible
+  uint32_t without_api;       // communicators whose operations are known from their launch on
   uint32_t foreign_edges;
-  uint64_t no_row;             // operations without a row
+  uint64_t no_row;  // operations without a row
   uint32_t copy_engine, never_launched, tails;
-  uint32_t rings_cut;          // communicators whose ring was not read whole
+  uint32_t rings_cut;            // communicators whose ring was not read whole
   uint8_t comm_open[kCommRows];  // 1: it has an open operation
 };
 
@@ -34,8 +34,8 @@ struct Encoder {
   ClockMap clock;
   WireWriter& w;
   Survey survey = {};
-  OpView* ops = nullptr;       // kMostRingRows of them: scratch
-  uint64_t written = 0;        // ticks
+  OpView* ops = nullptr;  // kMostRingRows of them: scratch
+  uint64_t written = 0;   // ticks
 
   int64_t Ns(uint64_t ticks) const { return clock.Ns(ticks); }
 };
@@ -54,7 +54,8 @@ void EncodeCommunicator(Encoder* e, uint32_t index);
 void EncodeEdge(Encoder* e, uint32_t index);
 void EncodeCall(Encoder* e, uint32_t index);
 
-// Largest size of one such entry: a chunk is closed when less is left. A communicator may take the whole chunk.
+// Largest size of one such entry: a chunk is closed when less is left. A communicator may take the
+// whole chunk.
 inline constexpr size_t kEntryBytes = 2048;
 
 inline bool CommUsed(uint64_t stamp) { return stamp >> 63 != 0; }

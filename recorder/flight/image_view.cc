@@ -5,7 +5,8 @@
 namespace ringscope::flight {
 namespace {
 
-// Rows of `desc` that lie wholly inside the image; a description that does not fit this build's rows gives none.
+// Rows of `desc` that lie wholly inside the image; a description that does not fit this build's
+// rows gives none.
 template <typename Row>
 TableView<Row> Cut(const TableDesc& desc, const uint8_t* base, uint64_t size, uint32_t most) {
   TableView<Row> view;
@@ -24,7 +25,8 @@ const char* ImageView::Open(const void* data, size_t data_size) {
   *this = ImageView();
   if (data_size == 0) return "the file is empty";
   if (data_size < sizeof(kMagic) || memcmp(data, kMagic, sizeof(kMagic)) != 0) {
-    return "it does not begin with RNGSCOPE, so it is no flight file (or its process died while making it)";
+    return "it does not begin with RNGSCOPE, so it is no flight file (or its process died while "
+           "making it)";
   }
   if (data_size < sizeof(FileHeader)) return "it is cut inside its header";
   if (reinterpret_cast<uintptr_t>(data) % 8 != 0) return "it is not aligned in memory";
@@ -47,12 +49,24 @@ const char* ImageView::Open(const void* data, size_t data_size) {
         text_bytes = view.count;
         break;
       }
-      case Table::kCounters: counters = Cut<Word>(desc, base, size, kCounterWords); break;
-      case Table::kSiblings: siblings = Cut<SiblingRow>(desc, base, size, kSiblingRows); break;
-      case Table::kThreads: threads = Cut<ThreadRow>(desc, base, size, kThreadRows); break;
-      case Table::kComms: comms = Cut<CommRow>(desc, base, size, kCommRows); break;
-      case Table::kOps: ops = Cut<OpRow>(desc, base, size, kOpRows); break;
-      case Table::kEdges: edges = Cut<EdgeRow>(desc, base, size, kEdgeRows); break;
+      case Table::kCounters:
+        counters = Cut<Word>(desc, base, size, kCounterWords);
+        break;
+      case Table::kSiblings:
+        siblings = Cut<SiblingRow>(desc, base, size, kSiblingRows);
+        break;
+      case Table::kThreads:
+        threads = Cut<ThreadRow>(desc, base, size, kThreadRows);
+        break;
+      case Table::kComms:
+        comms = Cut<CommRow>(desc, base, size, kCommRows);
+        break;
+      case Table::kOps:
+        ops = Cut<OpRow>(desc, base, size, kOpRows);
+        break;
+      case Table::kEdges:
+        edges = Cut<EdgeRow>(desc, base, size, kEdgeRows);
+        break;
     }
   }
   return nullptr;

@@ -1,5 +1,5 @@
-// Operation rows read: one row in plain fields, and what a communicator's ring says as a whole. Used by the encoder and by
-// stall detection, so that both call the same operations open.
+// Operation rows read: one row in plain fields, and what a communicator's ring says as a whole.
+// Used by the encoder and by stall detection, so that both call the same operations open.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_OP_VIEW_H_
 #define RINGSCOPE_RECORDER_FLIGHT_OP_VIEW_H_
 
@@ -10,8 +10,9 @@
 
 namespace ringscope::flight {
 
-inline constexpr uint64_t kGroupBits = 0xffffffffffff;  // of OpRow::group: ordinal and thread, not the tail's count
-inline constexpr uint32_t kMostRingRows = 1024;         // a ring is never read further than this
+inline constexpr uint64_t kGroupBits =
+    0xffffffffffff;  // of OpRow::group: ordinal and thread, not the tail's count
+inline constexpr uint32_t kMostRingRows = 1024;  // a ring is never read further than this
 
 // One operation. Lanes of another generation read as zero.
 struct OpView {
@@ -19,20 +20,20 @@ struct OpView {
   uint32_t generation;
   uint32_t comm;
   uint8_t func, datatype;
-  bool launched, open, passed;  // passed: over because later operations are, although its own end was not seen
-  uint32_t flags;               // enum OpFlags
+  bool launched, open,
+      passed;      // passed: over because later operations are, although its own end was not seen
+  uint32_t flags;  // enum OpFlags
   uint64_t position;
-  uint32_t root;                // 0xffffff none
+  uint32_t root;  // 0xffffff none
   uint64_t count, entered, returned, stream, group;
   uint8_t algo, proto, channels;
   uint64_t enqueued;
-  uint32_t sequence, peer;      // peer: kNoRank none
+  uint32_t sequence, peer;  // peer: kNoRank none
   uint32_t kernels_started, kernels_stopped, proxy_started, proxy_stopped;
   uint64_t started, finished, gpu_started, gpu_finished;
 
   bool AllStopped() const {
-    return kernels_started > 0 && kernels_stopped == kernels_started &&
-           kernels_stopped >= channels;
+    return kernels_started > 0 && kernels_stopped == kernels_started && kernels_stopped >= channels;
   }
   // Newest thing that happened to it.
   uint64_t NewestTicks() const {
@@ -46,11 +47,12 @@ struct OpView {
 // A communicator as far as its operations need it.
 struct CommFacts {
   uint32_t index;
-  bool visible;              // completion
+  bool visible;  // completion
   uint32_t rank, n_ranks;
-  uint32_t base, rows;       // of the ring, cut to the table and to kMostRingRows
+  uint32_t base, rows;  // of the ring, cut to the table and to kMostRingRows
   uint64_t done_entered, done_group;
-  uint64_t launched_entered, launched_group;  // newest-entered operation whose launch was seen; set by ScanLaunched
+  uint64_t launched_entered,
+      launched_group;  // newest-entered operation whose launch was seen; set by ScanLaunched
 };
 
 inline CommFacts FactsOf(const CommRow& comm, uint32_t index, uint32_t op_rows) {
@@ -88,9 +90,12 @@ inline void ScanLaunched(const OpRow* ops, CommFacts* facts) {
   }
 }
 
-// Over although nobody said so. Kernels of one communicator run in the order of the calls, those of one group in any order:
-//  * entered before an operation of another group that has finished: NCCL <= 2.30 loses some KernelCh stops;
-//  * its call returned, and one of a later group was launched: some operations never get a launch event (Broadcast since
+// Over although nobody said so. Kernels of one communicator run in the order of the calls, those of
+// one group in any order:
+//  * entered before an operation of another group that has finished: NCCL <= 2.30 loses some
+//  KernelCh stops;
+//  * its call returned, and one of a later group was launched: some operations never get a launch
+//  event (Broadcast since
 //    2.29, symmetric-memory kernels, copy engines; docs/nccl.md).
 inline bool PassedBy(const CommFacts& facts, uint64_t entered, uint64_t returned, uint64_t group,
                      bool launched) {
@@ -100,7 +105,8 @@ inline bool PassedBy(const CommFacts& facts, uint64_t entered, uint64_t returned
          group != facts.launched_group;
 }
 
-// Copies a row (stamp protocol) and takes it apart. False when there is no operation of this communicator in it.
+// Copies a row (stamp protocol) and takes it apart. False when there is no operation of this
+// communicator in it.
 inline bool ReadOp(const OpRow& from, uint32_t row, const CommFacts& facts, OpView* op) {
   OpRow copy;
   if (!CopyRow(from, &copy) || !BelongsTo(copy, facts)) return false;

@@ -1,5 +1,6 @@
-// What a row says, decided in one place: the encoder, stall detection and the reuse of rows must agree on when an operation
-// is over. All functions read relaxed words, write nothing, and take any value that a damaged file may hold.
+// What a row says, decided in one place: the encoder, stall detection and the reuse of rows must
+// agree on when an operation is over. All functions read relaxed words, write nothing, and take any
+// value that a damaged file may hold.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_ROWS_H_
 #define RINGSCOPE_RECORDER_FLIGHT_ROWS_H_
 
@@ -29,21 +30,28 @@ struct OpState {
   uint64_t proxy_ops;  // OpRow::proxy_ops
 };
 
-// True while the operation may still make progress or hang: its row must not be given away, and it is a candidate for a
-// stall. `completion_visible` is kCommCompletionVisible of its communicator; `own_rank` this process's rank there (kNoRank:
-// unknown); `n_ranks` the communicator's size (0: unknown). A free row is not open.
+// True while the operation may still make progress or hang: its row must not be given away, and it
+// is a candidate for a stall. `completion_visible` is kCommCompletionVisible of its communicator;
+// `own_rank` this process's rank there (kNoRank: unknown); `n_ranks` the communicator's size (0:
+// unknown). A free row is not open.
 //
 // The rules and where they come from (docs/nccl.md):
-//  * Not launched yet: open. Exception: a communicator of one rank is served by a copy and is never launched.
-//  * Send or receive to the own rank, copy-engine operations: over once enqueued, they never get children.
-//  * Captured in a graph: over once the call returned unless a replay of it runs; nobody knows when the graph will be
+//  * Not launched yet: open. Exception: a communicator of one rank is served by a copy and is never
+//  launched.
+//  * Send or receive to the own rank, copy-engine operations: over once enqueued, they never get
+//  children.
+//  * Captured in a graph: over once the call returned unless a replay of it runs; nobody knows when
+//  the graph will be
 //    launched, and NCCL may deliver the launch at capture, at each replay, or never.
-//  * Completion visible: over when every KernelCh that started has stopped, and, where the number of channels is known, so
-//    many have stopped. The number is an upper bound in tables v1-v3 and missing for point-to-point in v4; there the writer
-//    stores 0 channels, and started == stopped > 0 must do.
-//  * Completion not visible: over once enqueued and without an open proxy operation. This is good for reuse only: such an
+//  * Completion visible: over when every KernelCh that started has stopped, and, where the number
+//  of channels is known, so
+//    many have stopped. The number is an upper bound in tables v1-v3 and missing for point-to-point
+//    in v4; there the writer stores 0 channels, and started == stopped > 0 must do.
+//  * Completion not visible: over once enqueued and without an open proxy operation. This is good
+//  for reuse only: such an
 //    operation is "enqueued", never "finished".
-inline bool OpOpen(const OpState& op, bool completion_visible, uint32_t own_rank, uint32_t n_ranks = 0) {
+inline bool OpOpen(const OpState& op, bool completion_visible, uint32_t own_rank,
+                   uint32_t n_ranks = 0) {
   if (op.stamp == 0) return false;
   const uint32_t generation = Generation(op.stamp);
   const bool launched = Generation(op.launch) == generation && op.launch != 0;
@@ -74,23 +82,25 @@ inline bool OpOpen(const OpState& op, bool completion_visible, uint32_t own_rank
   return !(enqueued && proxy_started == proxy_stopped);
 }
 
-inline bool OpOpen(const OpRow& row, bool completion_visible, uint32_t own_rank, uint32_t n_ranks = 0) {
-  const OpState op = {Load(row.stamp),    Load(row.stream) >> 48, Load(row.returned), Load(row.launch),
-                      Load(row.enqueued), Load(row.sequence),     Load(row.kernel),   Load(row.proxy_ops)};
+inline bool OpOpen(const OpRow& row, bool completion_visible, uint32_t own_rank,
+                   uint32_t n_ranks = 0) {
+  const OpState op = {Load(row.stamp),  Load(row.stream) >> 48, Load(row.returned),
+                      Load(row.launch), Load(row.enqueued),     Load(row.sequence),
+                      Load(row.kernel), Load(row.proxy_ops)};
   return OpOpen(op, completion_visible, own_rank, n_ranks);
 }
 
-// A tail row collects several point-to-point tasks of one group; its KernelCh counters sum over them, so `channels` of its
-// launch lane must be 0 ("unknown").
+// A tail row collects several point-to-point tasks of one group; its KernelCh counters sum over
+// them, so `channels` of its launch lane must be 0 ("unknown").
 
 inline bool OpLaunched(const OpRow& row) {
   const uint64_t launch = Load(row.launch);
   return launch != 0 && Generation(launch) == Generation(Load(row.stamp));
 }
 
-// ------------------------------------------------------------------------------------------------------ copying a row
-// Copies a row with the stamp protocol of format.h: false when there is no row, or when it changed identity meanwhile (its
-// new identity is a new operation, which a later pass will find). Lanes may be of different moments; each word is whole.
+// Copies a row with the stamp protocol of format.h: false when there is no row, or when it changed
+// identity meanwhile (its new identity is a new operation, which a later pass will find). Lanes may
+// be of different moments; each word is whole.
 template <typename Row>
 inline bool CopyRow(const Row& from, Row* to) {
   static_assert(sizeof(Row) % sizeof(Word) == 0);

@@ -1,5 +1,5 @@
-// Text in fixed buffers: what this process world uses in place of std::string and printf. No allocation; what does not fit
-// is cut, the result is always NUL-terminated, and `cut()` tells.
+// Text in fixed buffers: what this process world uses in place of std::string and printf. No
+// allocation; what does not fit is cut, the result is always NUL-terminated, and `cut()` tells.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_TEXT_H_
 #define RINGSCOPE_RECORDER_FLIGHT_TEXT_H_
 
@@ -49,14 +49,15 @@ class Text {
     for (; shift >= 0; shift -= 4) AddChar("0123456789abcdef"[v >> shift & 15]);
     return *this;
   }
-  // As part of a file name: letters, digits, '.', '_' are kept, the rest becomes '_'; '-' separates the parts of our
-  // names, so it becomes '_' too. A leading '.' becomes '_'. Empty becomes `if_empty`. At most `limit` characters.
+  // As part of a file name: letters, digits, '.', '_' are kept, the rest becomes '_'; '-' separates
+  // the parts of our names, so it becomes '_' too. A leading '.' becomes '_'. Empty becomes
+  // `if_empty`. At most `limit` characters.
   Text& AddName(const char* s, const char* if_empty, size_t limit = 64) {
     if (s[0] == 0) s = if_empty;
     for (size_t i = 0; s[i] && i < limit; ++i) {
       const char c = s[i];
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                         c == '_' || (c == '.' && i > 0);
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         (c >= '0' && c <= '9') || c == '_' || (c == '.' && i > 0);
       AddChar(plain ? c : '_');
     }
     return *this;
@@ -110,7 +111,8 @@ inline bool CopyText(char* to, size_t capacity, const char* from) {
   return n < capacity;
 }
 
-// Decimal digits at `s`; returns the first character behind them, or nullptr if there is none or it overflows.
+// Decimal digits at `s`; returns the first character behind them, or nullptr if there is none or it
+// overflows.
 inline const char* ParseUint(const char* s, uint64_t* value) {
   uint64_t v = 0;
   const char* p = s;

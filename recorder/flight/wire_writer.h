@@ -1,11 +1,13 @@
-// Writes protobuf's wire format into a buffer that the caller owns: no allocation, no exceptions, no generated code.
+// Writes protobuf's wire format into a buffer that the caller owns: no allocation, no exceptions,
+// no generated code.
 //
-// Written in field order with the methods below, a message is byte for byte what libprotobuf writes for the same content
-// (tests/unit/recorder/wire_writer_test.cc): scalar fields of value zero are left out, as proto3 does; repeated scalars
-// are packed; lengths have the shortest form.
+// Written in field order with the methods below, a message is byte for byte what libprotobuf writes
+// for the same content (tests/unit/recorder/wire_writer_test.cc): scalar fields of value zero are
+// left out, as proto3 does; repeated scalars are packed; lengths have the shortest form.
 //
-// What does not fit sets overflow() for good and is not written; nothing is ever written outside the buffer. After an
-// overflow the content is void: Rewind() to a place before it, or throw it away.
+// What does not fit sets overflow() for good and is not written; nothing is ever written outside
+// the buffer. After an overflow the content is void: Rewind() to a place before it, or throw it
+// away.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_WIRE_WRITER_H_
 #define RINGSCOPE_RECORDER_FLIGHT_WIRE_WRITER_H_
 
@@ -25,8 +27,8 @@ class WireWriter {
   const uint8_t* data() const { return begin_; }
   bool overflow() const { return overflow_; }
 
-  // Forgets everything behind the first `size` bytes, an overflow included. REQUIRES: size <= size() and not inside a
-  // message that is still open.
+  // Forgets everything behind the first `size` bytes, an overflow included. REQUIRES: size <=
+  // size() and not inside a message that is still open.
   void Rewind(size_t size) {
     at_ = begin_ + size;
     overflow_ = false;
@@ -64,7 +66,8 @@ class WireWriter {
   void Bytes(uint32_t field, const void* data, size_t n) {
     if (n) BytesAlways(field, data, n);
   }
-  // A proto3 string must be UTF-8: what is not becomes '?', byte for byte, so that the length stays.
+  // A proto3 string must be UTF-8: what is not becomes '?', byte for byte, so that the length
+  // stays.
   void String(uint32_t field, const char* s, size_t n) {
     if (n) StringAlways(field, s, n);
   }
@@ -87,7 +90,8 @@ class WireWriter {
     Utf8(s, n);
   }
 
-  // ---- nested messages and packed fields: Begin, fields or values, End. The mark is the place of the length.
+  // ---- nested messages and packed fields: Begin, fields or values, End. The mark is the place of
+  // the length.
   using Mark = size_t;
   Mark Begin(uint32_t field) {
     Tag(field, 2);

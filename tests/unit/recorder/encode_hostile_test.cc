@@ -1,5 +1,6 @@
-// The encoder on images that are cut, flipped or made up: never a crash, never an endless loop, always a well-formed trace
-// or a plain refusal. Run under asan and ubsan these tests are worth most.
+// The encoder on images that are cut, flipped or made up: never a crash, never an endless loop,
+// always a well-formed trace or a plain refusal. Run under asan and ubsan these tests are worth
+// most.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -36,7 +37,8 @@ void Populate(TestImage& image) {
 // Exactly `size` bytes on the heap, so that asan sees a read behind them.
 class Exact {
  public:
-  Exact(const unsigned char* from, size_t size) : words_(new uint64_t[(size + 7) / 8]), size_(size) {
+  Exact(const unsigned char* from, size_t size)
+      : words_(new uint64_t[(size + 7) / 8]), size_(size) {
     memcpy(words_.get(), from, size);
   }
   std::string Encode(std::string* error) const {
@@ -74,7 +76,8 @@ TEST(HostileImage, CutFileTellsWhatIsMissing) {
   ASSERT_TRUE(file.Complete());
   EXPECT_EQ(file.trace.communicators_size(), 5);
   bool told = false;
-  for (const std::string& s : file.trace.not_seen()) told |= s.find("300000 of") != std::string::npos;
+  for (const std::string& s : file.trace.not_seen())
+    told |= s.find("300000 of") != std::string::npos;
   EXPECT_TRUE(told);
 }
 
@@ -129,8 +132,9 @@ TEST(HostileImage, RandomWords) {
 TEST(HostileImage, RingsThatOverlapOrLeaveTheTable) {
   TestImage image;
   Populate(image);
-  const uint64_t rings[] = {0xffffffffffffffff, 16383 | uint64_t{255} << 32, 16384 | uint64_t{255} << 32,
-                            uint64_t{0xffffffff} << 32, 0x80000000 | uint64_t{0x80000000} << 32};
+  const uint64_t rings[] = {0xffffffffffffffff, 16383 | uint64_t{255} << 32,
+                            16384 | uint64_t{255} << 32, uint64_t{0xffffffff} << 32,
+                            0x80000000 | uint64_t{0x80000000} << 32};
   for (const uint64_t ring : rings) {
     for (uint32_t c = 0; c < 5; ++c) Set(image.comm(c).ring, ring);
     Check(Exact(image.base(), image.size()));
@@ -141,7 +145,8 @@ TEST(HostileImage, TablesWhereNoneCanBe) {
   TestImage image;
   Populate(image);
   for (uint32_t table = 0; table < 7; ++table) {
-    for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 63, ~uint64_t{0}, image.size() - 8}) {
+    for (const uint64_t offset :
+         {uint64_t{0}, uint64_t{1}, uint64_t{1} << 63, ~uint64_t{0}, image.size() - 8}) {
       TestImage other;
       Populate(other);
       other.header()->tables[table].offset = offset;

@@ -48,7 +48,8 @@ TEST(Encode, IdentityAndHeader) {
   EXPECT_EQ(t.sequence(), 4u);
   EXPECT_EQ(t.written_ns(), static_cast<int64_t>(kStart + 9 * kSecond));
   EXPECT_EQ(t.clock().source(), "monotonic");
-  EXPECT_EQ(t.clock().realtime_ns() - t.clock().monotonic_ns(), static_cast<int64_t>(1600000000 * kSecond));
+  EXPECT_EQ(t.clock().realtime_ns() - t.clock().monotonic_ns(),
+            static_cast<int64_t>(1600000000 * kSecond));
   EXPECT_DOUBLE_EQ(t.settings().stall_seconds(), 60);
   EXPECT_DOUBLE_EQ(t.settings().first_stall_seconds(), 300);
   EXPECT_EQ(t.settings().event_mask(), 0xF5Fu);
@@ -197,7 +198,8 @@ TEST(Encode, PassedOperationsAreNotOpen) {
   trace::Trace t = EncodeAll(image);
   EXPECT_FALSE(t.communicators(0).operations(0).unfinished());
   EXPECT_THAT(t.not_seen(), Contains(HasSubstr("neither launch nor end")));
-  EXPECT_THAT(t.not_seen(), Contains(HasSubstr("Start and end of operations on the GPU, in 1 of 1")));
+  EXPECT_THAT(t.not_seen(),
+              Contains(HasSubstr("Start and end of operations on the GPU, in 1 of 1")));
   // In the same group it may come later.
   Set(image.op(0, 0).group, 2);
   t = EncodeAll(image);
@@ -222,9 +224,9 @@ TEST(Encode, EdgeKnowsItsOperation) {
   s.proxy_started = 2;
   image.AddOp(1, s);
   EdgeRow& e = image.AddEdge(40, 1, 2, true, 5);
-  const uint64_t handle = flight::MakeHandle(77, flight::HandleKind::kProxyOp,
-                                             40 | 1 << 12 | uint64_t{1} << 18 | uint64_t{7} << 24 |
-                                                 uint64_t{12} << 32);
+  const uint64_t handle =
+      flight::MakeHandle(77, flight::HandleKind::kProxyOp,
+                         40 | 1 << 12 | uint64_t{1} << 18 | uint64_t{7} << 24 | uint64_t{12} << 32);
   Set(e.current, handle);
   Set(e.ops, 1);
   // 4 posted, 3 with the GPU's data, 2 handed over, 1 done.
@@ -262,7 +264,8 @@ TEST(Encode, EdgeKnowsItsOperation) {
 
   Set(e.ops, 1 | uint64_t{1} << 32);
   EXPECT_TRUE(EncodeAll(image).edges(0).current_stopped());
-  // The row went to a newer operation since the edge last moved: the position is not known any more.
+  // The row went to a newer operation since the edge last moved: the position is not known any
+  // more.
   Set(image.op(1, 7).entered, kStart + 3 * kSecond);
   EXPECT_EQ(EncodeAll(image).edges(0).current_position(), 0u);
 }
@@ -364,7 +367,8 @@ TEST(Encode, LargestTraceIsBounded) {
   const TraceFile file = ReadTrace(bytes);
   ASSERT_TRUE(file.Complete()) << file.error;
   EXPECT_EQ(file.trace.communicators_size(), 64);
-  for (const trace::Communicator& c : file.trace.communicators()) EXPECT_EQ(c.operations_size(), 256);
+  for (const trace::Communicator& c : file.trace.communicators())
+    EXPECT_EQ(c.operations_size(), 256);
   EXPECT_EQ(file.trace.edges_size(), static_cast<int>(flight::kEdgeRows));
   EXPECT_LE(bytes.size(), flight::kMaxTraceBytes);
 }
@@ -419,7 +423,8 @@ TEST(Encode, SinkFailureIsReported) {
   const auto result = flight::EncodeTrace(image.base(), image.size(), {}, scratch.data(),
                                           flight::kEncodeScratchBytes, fail, nullptr);
   ASSERT_NE(result.error, nullptr);
-  const auto small = flight::EncodeTrace(image.base(), image.size(), {}, scratch.data(), 1000, fail, nullptr);
+  const auto small =
+      flight::EncodeTrace(image.base(), image.size(), {}, scratch.data(), 1000, fail, nullptr);
   ASSERT_NE(small.error, nullptr);
 }
 

@@ -29,8 +29,9 @@ TEST(Mask, SecretsDoNotPass) {
   EXPECT_EQ(Masked("NCCL_X", "id=AKIAIOSFODNN7EXAMPLE"), "id=***");
   EXPECT_EQ(Masked("NCCL_X", "a,0123456789abcdef0123456789abcdef01234567,b"), "a,***,b");
   EXPECT_EQ(Masked("NCCL_X", "wJalrXUtnFEMI9K7MDENGbPxRfiCYEXAMPLEKEY"), "***");
-  EXPECT_EQ(Masked("NCCL_X", "eyJhbGciOiJIUzI1NiJ9.e30.ZRrHA1JJJW8opsbCGfG_HACGpVUMN_a9IUZKxCRXlTA"),
-            "***.e30.***");
+  EXPECT_EQ(
+      Masked("NCCL_X", "eyJhbGciOiJIUzI1NiJ9.e30.ZRrHA1JJJW8opsbCGfG_HACGpVUMN_a9IUZKxCRXlTA"),
+      "***.e30.***");
 }
 
 TEST(Mask, OrdinaryValuesPass) {
@@ -38,8 +39,13 @@ TEST(Mask, OrdinaryValuesPass) {
       "mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1",
       "/opt/nvidia/lib64/libnccl-profiler-ringscope.so",
       "/lustre/User1/some_long_directory_name_without_end/Checkpoint_2024_01_02",
-      "0,1,2,3", "^docker0,lo", "123e4567-e89b-12d3-a456-426614174000", "node[001-128]",
-      "fe80::1%eth0", "10.0.0.1:29500", "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5"};
+      "0,1,2,3",
+      "^docker0,lo",
+      "123e4567-e89b-12d3-a456-426614174000",
+      "node[001-128]",
+      "fe80::1%eth0",
+      "10.0.0.1:29500",
+      "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5"};
   for (const char* value : values) EXPECT_EQ(Masked("NCCL_X", value), value);
 }
 
@@ -63,7 +69,8 @@ TEST(Mask, CommandLine) {
 TEST(ProcStat, NamesMayHoldAnything) {
   uint64_t start = 0;
   char state = 0;
-  EXPECT_TRUE(ParseProcStat("7 (a) b (c) T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20", &start, &state));
+  EXPECT_TRUE(ParseProcStat("7 (a) b (c) T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20",
+                            &start, &state));
   EXPECT_EQ(start, 4242u);
   EXPECT_EQ(state, 'T');
   EXPECT_FALSE(ParseProcStat("", &start, &state));
@@ -74,9 +81,10 @@ TEST(ProcStat, NamesMayHoldAnything) {
 class IdentityTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_JOB_ID", "SLURM_LOCALID",
-                             "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
-                             "SLURM_NTASKS", "PMI_RANK", "NCCL_TEST_SECRET", "NCCL_TEST_PLAIN", "JOB_ID"}) {
+    for (const char* name :
+         {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_JOB_ID", "SLURM_LOCALID",
+          "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+          "SLURM_NTASKS", "PMI_RANK", "NCCL_TEST_SECRET", "NCCL_TEST_PLAIN", "JOB_ID"}) {
       unsetenv(name);
     }
     memset(&settings_, 0, sizeof(settings_));

@@ -1,4 +1,5 @@
-// Runs a piece of a test in a child process: Start() acts once a process, and this one must stay without a recorder.
+// Runs a piece of a test in a child process: Start() acts once a process, and this one must stay
+// without a recorder.
 #ifndef RINGSCOPE_TESTS_UNIT_RECORDER_IN_CHILD_H_
 #define RINGSCOPE_TESTS_UNIT_RECORDER_IN_CHILD_H_
 
@@ -74,8 +75,8 @@ inline std::string ReadAll(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// A child whose stderr goes to a file of its own. `body` runs in it; exit(0) follows, so the library's destructor runs,
-// unless the body ends the process another way.
+// A child whose stderr goes to a file of its own. `body` runs in it; exit(0) follows, so the
+// library's destructor runs, unless the body ends the process another way.
 class Child {
  public:
   explicit Child(const std::function<void()>& body) {

@@ -99,7 +99,8 @@ TEST_F(SettingsTest, BadValuesKeepTheDefaultAndAreSaidOnce) {
 
 TEST_F(SettingsTest, LongTextsDoNotOverflow) {
   const std::string longest(5000, 'x');
-  for (const char* name : {"RINGSCOPE_DIR", "RINGSCOPE_FLIGHT_DIR", "RINGSCOPE_JOB", "RINGSCOPE_HOST"}) {
+  for (const char* name :
+       {"RINGSCOPE_DIR", "RINGSCOPE_FLIGHT_DIR", "RINGSCOPE_JOB", "RINGSCOPE_HOST"}) {
     setenv(name, longest.c_str(), 1);
   }
   const Settings s = Read();

@@ -18,7 +18,8 @@ class StallTest : public testing::Test {
  protected:
   StallTest() : watch_(new StallWatch) { watch_->Init(&image_.image(), kStall, kFirst, kPeriod); }
 
-  // Looks every half second from `from` to `to` (seconds after kStart); the moment of the first finding, 0 if none.
+  // Looks every half second from `from` to `to` (seconds after kStart); the moment of the first
+  // finding, 0 if none.
   double FirstFinding(double from, double to) {
     for (double t = from; t <= to; t += 0.5) {
       last_ = watch_->Look(At(t), frozen_until_);
@@ -30,7 +31,8 @@ class StallTest : public testing::Test {
   }
   static uint64_t At(double seconds) { return kStart + static_cast<uint64_t>(seconds * 1e9); }
 
-  // A communicator in which one operation has completed at second 1, and an open one was entered at second 2.
+  // A communicator in which one operation has completed at second 1, and an open one was entered at
+  // second 2.
   OpRow& Stuck(bool visible = true) {
     image_.AddComm(0, flight::kCommApiEvents | (visible ? flight::kCommCompletionVisible : 0u));
     image_.AddFinished(0, 0, 1, At(1));
@@ -182,7 +184,8 @@ TEST_F(StallTest, SeveralCommunicatorsAndMoreStallsThanSlots) {
 }
 
 TEST_F(StallTest, UninstrumentedKindsAreNone) {
-  // Under the v6 table a broadcast gets no launch event: returned, its group over, nothing behind it.
+  // Under the v6 table a broadcast gets no launch event: returned, its group over, nothing behind
+  // it.
   image_.AddComm(0, flight::kCommApiEvents | flight::kCommCompletionVisible, 6);
   image_.AddFinished(0, 0, 1, At(1));
   OpSpec s;

@@ -20,7 +20,8 @@ using flight::EdgeRow;
 using flight::OpRow;
 
 inline constexpr uint64_t kSecond = 1000000000;
-inline constexpr uint64_t kStart = 3000000 * kSecond;  // ticks at which a test image begins: a month after boot
+inline constexpr uint64_t kStart =
+    3000000 * kSecond;  // ticks at which a test image begins: a month after boot
 
 inline void Set(flight::Word& word, uint64_t v) { word.store(v, std::memory_order_relaxed); }
 
@@ -84,7 +85,8 @@ class TestImage {
   CommRow& comm(uint32_t i) { return image_.comms[i]; }
 
   // A communicator with 256 operation rows; rank 3 of 4.
-  CommRow& AddComm(uint32_t i, uint64_t flags = flight::kCommApiEvents | flight::kCommCompletionVisible,
+  CommRow& AddComm(uint32_t i,
+                   uint64_t flags = flight::kCommApiEvents | flight::kCommCompletionVisible,
                    uint32_t api = 5, uint64_t rows = 256) {
     CommRow& row = comm(i);
     Set(row.comm_id, 0xabc0 + i);
@@ -111,7 +113,8 @@ class TestImage {
     Set(row.stream, 0x7000 | uint64_t{s.flags} << 48);
     Set(row.group, s.group | uint64_t{s.thread} << 32);
     if (s.enqueued) {
-      Set(row.launch, s.generation | uint64_t{2} << 32 | uint64_t{3} << 40 | uint64_t{s.channels} << 48);
+      Set(row.launch,
+          s.generation | uint64_t{2} << 32 | uint64_t{3} << 40 | uint64_t{s.channels} << 48);
       Set(row.enqueued, s.enqueued);
       Set(row.sequence, (s.position - 1) | uint64_t{s.peer} << 32);
     }
@@ -121,9 +124,11 @@ class TestImage {
       Set(row.finished, s.last);
     }
     if (s.proxy_started) {
-      Set(row.proxy_ops, s.generation | uint64_t{s.proxy_started} << 32 | uint64_t{s.proxy_stopped} << 48);
+      Set(row.proxy_ops,
+          s.generation | uint64_t{s.proxy_started} << 32 | uint64_t{s.proxy_stopped} << 48);
     }
-    Set(row.stamp, s.generation | uint64_t{comm_index} << 32 | uint64_t(s.func) << 48 | uint64_t{7} << 56);
+    Set(row.stamp,
+        s.generation | uint64_t{comm_index} << 32 | uint64_t(s.func) << 48 | uint64_t{7} << 56);
     CommRow& c = comm(comm_index);
     flight::Word& counter = s.flags & flight::kOpP2p ? c.p2ps : c.collectives;
     if (counter.load() < s.position) Set(counter, s.position);
@@ -154,7 +159,8 @@ class TestImage {
     Set(comm(comm_index).done_group, position);
   }
 
-  EdgeRow& AddEdge(uint32_t i, uint32_t comm_index, uint32_t peer, bool send, uint32_t channel = 0) {
+  EdgeRow& AddEdge(uint32_t i, uint32_t comm_index, uint32_t peer, bool send,
+                   uint32_t channel = 0) {
     EdgeRow& e = image_.edges[i];
     Set(e.peer, peer | uint64_t{3} << 32);
     Set(e.stamp, 1 | uint64_t{channel} << 16 | uint64_t{send ? flight::kEdgeSend : 0u} << 24 |

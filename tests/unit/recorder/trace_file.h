@@ -1,5 +1,5 @@
-// A minimal reader of trace containers for the recorder's own tests: frames, checksums, merged parts. The analyzer's reader
-// is another one on purpose.
+// A minimal reader of trace containers for the recorder's own tests: frames, checksums, merged
+// parts. The analyzer's reader is another one on purpose.
 #ifndef RINGSCOPE_TESTS_UNIT_RECORDER_TRACE_FILE_H_
 #define RINGSCOPE_TESTS_UNIT_RECORDER_TRACE_FILE_H_
 

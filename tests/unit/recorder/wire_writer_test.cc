@@ -58,7 +58,9 @@ class ByReflection {
   }
 
  private:
-  static uint32_t Number(const FieldDescriptor* field) { return static_cast<uint32_t>(field->number()); }
+  static uint32_t Number(const FieldDescriptor* field) {
+    return static_cast<uint32_t>(field->number());
+  }
 
   void WriteMap(const Message& message, const Reflection* r, const FieldDescriptor* field) {
     std::vector<std::pair<std::string, std::string>> entries;
@@ -97,16 +99,23 @@ class ByReflection {
     const WireWriter::Mark mark = w_.Begin(Number(field));
     for (int i = 0; i < n; ++i) {
       switch (field->type()) {
-        case FieldDescriptor::TYPE_UINT32: w_.Varint(r->GetRepeatedUInt32(message, field, i)); break;
-        case FieldDescriptor::TYPE_UINT64: w_.Varint(r->GetRepeatedUInt64(message, field, i)); break;
+        case FieldDescriptor::TYPE_UINT32:
+          w_.Varint(r->GetRepeatedUInt32(message, field, i));
+          break;
+        case FieldDescriptor::TYPE_UINT64:
+          w_.Varint(r->GetRepeatedUInt64(message, field, i));
+          break;
         case FieldDescriptor::TYPE_INT64:
           w_.Varint(static_cast<uint64_t>(r->GetRepeatedInt64(message, field, i)));
           break;
-        case FieldDescriptor::TYPE_SINT64: w_.SintVarint(r->GetRepeatedInt64(message, field, i)); break;
+        case FieldDescriptor::TYPE_SINT64:
+          w_.SintVarint(r->GetRepeatedInt64(message, field, i));
+          break;
         case FieldDescriptor::TYPE_ENUM:
           w_.Varint(static_cast<uint64_t>(int64_t{r->GetRepeatedEnumValue(message, field, i)}));
           break;
-        default: FAIL() << "no such repeated field yet: " << field->full_name();
+        default:
+          FAIL() << "no such repeated field yet: " << field->full_name();
       }
     }
     w_.EndPacked(mark, Number(field));
@@ -115,17 +124,39 @@ class ByReflection {
   void WriteSingular(const Message& message, const Reflection* r, const FieldDescriptor* field) {
     const uint32_t n = Number(field);
     switch (field->type()) {
-      case FieldDescriptor::TYPE_UINT32: w_.Uint(n, r->GetUInt32(message, field)); break;
-      case FieldDescriptor::TYPE_UINT64: w_.Uint(n, r->GetUInt64(message, field)); break;
-      case FieldDescriptor::TYPE_INT32: w_.Int(n, r->GetInt32(message, field)); break;
-      case FieldDescriptor::TYPE_INT64: w_.Int(n, r->GetInt64(message, field)); break;
-      case FieldDescriptor::TYPE_SINT32: w_.Sint(n, r->GetInt32(message, field)); break;
-      case FieldDescriptor::TYPE_SINT64: w_.Sint(n, r->GetInt64(message, field)); break;
-      case FieldDescriptor::TYPE_FIXED64: w_.Fixed64(n, r->GetUInt64(message, field)); break;
-      case FieldDescriptor::TYPE_FIXED32: w_.Fixed32(n, r->GetUInt32(message, field)); break;
-      case FieldDescriptor::TYPE_DOUBLE: w_.Double(n, r->GetDouble(message, field)); break;
-      case FieldDescriptor::TYPE_BOOL: w_.Bool(n, r->GetBool(message, field)); break;
-      case FieldDescriptor::TYPE_ENUM: w_.Int(n, r->GetEnumValue(message, field)); break;
+      case FieldDescriptor::TYPE_UINT32:
+        w_.Uint(n, r->GetUInt32(message, field));
+        break;
+      case FieldDescriptor::TYPE_UINT64:
+        w_.Uint(n, r->GetUInt64(message, field));
+        break;
+      case FieldDescriptor::TYPE_INT32:
+        w_.Int(n, r->GetInt32(message, field));
+        break;
+      case FieldDescriptor::TYPE_INT64:
+        w_.Int(n, r->GetInt64(message, field));
+        break;
+      case FieldDescriptor::TYPE_SINT32:
+        w_.Sint(n, r->GetInt32(message, field));
+        break;
+      case FieldDescriptor::TYPE_SINT64:
+        w_.Sint(n, r->GetInt64(message, field));
+        break;
+      case FieldDescriptor::TYPE_FIXED64:
+        w_.Fixed64(n, r->GetUInt64(message, field));
+        break;
+      case FieldDescriptor::TYPE_FIXED32:
+        w_.Fixed32(n, r->GetUInt32(message, field));
+        break;
+      case FieldDescriptor::TYPE_DOUBLE:
+        w_.Double(n, r->GetDouble(message, field));
+        break;
+      case FieldDescriptor::TYPE_BOOL:
+        w_.Bool(n, r->GetBool(message, field));
+        break;
+      case FieldDescriptor::TYPE_ENUM:
+        w_.Int(n, r->GetEnumValue(message, field));
+        break;
       case FieldDescriptor::TYPE_STRING: {
         const std::string s = r->GetString(message, field);
         w_.String(n, s.data(), s.size());
@@ -143,14 +174,16 @@ class ByReflection {
           w_.End(mark);
         }
         break;
-      default: FAIL() << "no such field yet: " << field->full_name();
+      default:
+        FAIL() << "no such field yet: " << field->full_name();
     }
   }
 
   WireWriter& w_;
 };
 
-// A random message: every field with probability 2/3, numbers of all magnitudes, strings of all lengths.
+// A random message: every field with probability 2/3, numbers of all magnitudes, strings of all
+// lengths.
 class Randomly {
  public:
   explicit Randomly(uint64_t seed) : random_(seed) {}
@@ -162,7 +195,9 @@ class Randomly {
       if (random_() % 3 == 0) continue;
       const bool nested = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
       if (nested && depth == 0) continue;
-      const int n = field->is_repeated() ? static_cast<int>(random_() % 5 * (random_() % 4 == 0 ? 40 : 1)) : 1;
+      const int n = field->is_repeated()
+                        ? static_cast<int>(random_() % 5 * (random_() % 4 == 0 ? 40 : 1))
+                        : 1;
       if (field->is_map()) {
         FillMap(message, field, n);
         continue;
@@ -175,11 +210,16 @@ class Randomly {
   uint64_t Number() {
     const uint64_t x = random_();
     switch (random_() % 6) {
-      case 0: return 0;
-      case 1: return x & 0x7f;
-      case 2: return std::numeric_limits<uint64_t>::max();
-      case 3: return uint64_t{1} << 63;
-      default: return x >> random_() % 64;
+      case 0:
+        return 0;
+      case 1:
+        return x & 0x7f;
+      case 2:
+        return std::numeric_limits<uint64_t>::max();
+      case 3:
+        return uint64_t{1} << 63;
+      default:
+        return x >> random_() % 64;
     }
   }
   std::string String(bool utf8) {
@@ -201,28 +241,41 @@ class Randomly {
     for (int k = 0; k < n; ++k) {
       Message* entry = message->GetReflection()->AddMessage(message, field);
       const Reflection* er = entry->GetReflection();
-      er->SetString(entry, entry->GetDescriptor()->map_key(), "k" + std::to_string(k) + String(true));
+      er->SetString(entry, entry->GetDescriptor()->map_key(),
+                    "k" + std::to_string(k) + String(true));
       er->SetString(entry, entry->GetDescriptor()->map_value(), String(true));
     }
   }
 
-#define RS_SET(Type, value)                                         \
-  do {                                                              \
-    if (field->is_repeated()) {                                     \
-      r->Add##Type(message, field, value);                          \
-    } else {                                                        \
-      r->Set##Type(message, field, value);                          \
-    }                                                               \
+#define RS_SET(Type, value)                \
+  do {                                     \
+    if (field->is_repeated()) {            \
+      r->Add##Type(message, field, value); \
+    } else {                               \
+      r->Set##Type(message, field, value); \
+    }                                      \
   } while (0)
   void Set(Message* message, const FieldDescriptor* field, int depth) {
     const Reflection* r = message->GetReflection();
     switch (field->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_UINT32: RS_SET(UInt32, static_cast<uint32_t>(Number())); break;
-      case FieldDescriptor::CPPTYPE_UINT64: RS_SET(UInt64, Number()); break;
-      case FieldDescriptor::CPPTYPE_INT32: RS_SET(Int32, static_cast<int32_t>(Number())); break;
-      case FieldDescriptor::CPPTYPE_INT64: RS_SET(Int64, static_cast<int64_t>(Number())); break;
-      case FieldDescriptor::CPPTYPE_BOOL: RS_SET(Bool, Number() & 1); break;
-      case FieldDescriptor::CPPTYPE_ENUM: RS_SET(EnumValue, static_cast<int>(Number() % 40)); break;
+      case FieldDescriptor::CPPTYPE_UINT32:
+        RS_SET(UInt32, static_cast<uint32_t>(Number()));
+        break;
+      case FieldDescriptor::CPPTYPE_UINT64:
+        RS_SET(UInt64, Number());
+        break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        RS_SET(Int32, static_cast<int32_t>(Number()));
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        RS_SET(Int64, static_cast<int64_t>(Number()));
+        break;
+      case FieldDescriptor::CPPTYPE_BOOL:
+        RS_SET(Bool, Number() & 1);
+        break;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        RS_SET(EnumValue, static_cast<int>(Number() % 40));
+        break;
       case FieldDescriptor::CPPTYPE_DOUBLE: {
         static const double kSome[] = {0.0, -0.0, 1.5, 1e300, -1e-300, HUGE_VAL};
         RS_SET(Double, kSome[random_() % 6]);
@@ -232,10 +285,12 @@ class Randomly {
         RS_SET(String, String(field->type() == FieldDescriptor::TYPE_STRING));
         break;
       case FieldDescriptor::CPPTYPE_MESSAGE:
-        Fill(field->is_repeated() ? r->AddMessage(message, field) : r->MutableMessage(message, field),
+        Fill(field->is_repeated() ? r->AddMessage(message, field)
+                                  : r->MutableMessage(message, field),
              depth - 1);
         break;
-      default: FAIL() << field->full_name();
+      default:
+        FAIL() << field->full_name();
     }
   }
 #undef RS_SET
@@ -243,9 +298,11 @@ class Randomly {
   std::mt19937_64 random_;
 };
 
-// Map fields have another layout in code compiled for the thread sanitizer than in the system's libprotobuf.
+// Map fields have another layout in code compiled for the thread sanitizer than in the system's
+// libprotobuf.
 #if defined(__SANITIZE_THREAD__)
-#define SKIP_UNDER_TSAN() GTEST_SKIP() << "the system's libprotobuf was not built for the thread sanitizer"
+#define SKIP_UNDER_TSAN() \
+  GTEST_SKIP() << "the system's libprotobuf was not built for the thread sanitizer"
 #else
 #define SKIP_UNDER_TSAN() static_cast<void>(0)
 #endif
@@ -268,7 +325,8 @@ TEST(WireWriter, WritesWhatLibprotobufWrites) {
   EXPECT_GT(largest, 100000u);  // the test is worth something only if lengths of three bytes occur
 }
 
-// At every buffer size that is too small the writer says so and leaves the bytes behind the buffer alone.
+// At every buffer size that is too small the writer says so and leaves the bytes behind the buffer
+// alone.
 TEST(WireWriter, OverflowIsSticky) {
   SKIP_UNDER_TSAN();
   trace::Trace message;
@@ -317,8 +375,9 @@ TEST(WireWriter, EmptyPackedFieldIsLeftOut) {
 }
 
 TEST(WireWriter, StringsBecomeUtf8) {
-  const std::string bad[] = {std::string("\xff"), "a\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-                             "\xe0\x80\x80", "ok\x80ok", std::string("\0x", 2), "\xf0\x9f\x98"};
+  const std::string bad[] = {std::string("\xff"),   "a\xc3",        "\xed\xa0\x80",
+                             "\xf5\x80\x80\x80",    "\xe0\x80\x80", "ok\x80ok",
+                             std::string("\0x", 2), "\xf0\x9f\x98"};
   for (const std::string& s : bad) {
     uint8_t buffer[64];
     WireWriter writer(buffer, sizeof(buffer));
