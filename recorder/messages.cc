@@ -59,13 +59,26 @@ const char* FuncName(uint32_t func) {
 }
 
 void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
-              uint32_t slot, uint64_t now_ticks) {
-  const flight::StallFinding& stall = runtime.image.header->stalls[slot];
+              uint32_t slots, uint64_t now_ticks) {
+  const flight::StallFinding* stalls = runtime.image.header->stalls;
+  uint32_t oldest = flight::kStallFindings, others = 0;
+  for (uint32_t i = 0; i < flight::kStallFindings; ++i) {
+    if (!(slots >> i & 1)) continue;
+    others += oldest < flight::kStallFindings;
+    if (oldest == flight::kStallFindings || Load(stalls[i].since) < Load(stalls[oldest].since)) {
+      oldest = i;
+    }
+  }
+  if (oldest == flight::kStallFindings) return;
+  const flight::StallFinding& stall = stalls[oldest];
   TextBuffer<1900> line;
   AddWho(line, runtime);
   AddOperation(line, runtime, stall);
+  if (others) {
+    line.Add(" and those of ").AddUint(others).Add(others == 1 ? " other" : " others");
+  }
   const uint64_t ns = TicksToNs(*runtime.image.header, now_ticks - Load(stall.since));
-  line.Add(" has made no progress for ");
+  line.Add(others ? " have made no progress for " : " has made no progress for ");
   line.AddSeconds(ns >= 10000000000 ? ns / 1000000000 * 1000000000 : ns / 100000000 * 100000000);
   line.Add(" s; ");
   if (written == Written::kYes) {

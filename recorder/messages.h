@@ -12,7 +12,7 @@ namespace ringscope::recorder {
 // "rank 3 (host): AllReduce #11 of communicator world (0x1234) has made no progress for 60 s; wrote
 // PATH. Next: ..." `slot`: index into FileHeader::stalls.
 void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
-              uint32_t slot, uint64_t now_ticks);
+              uint32_t slots, uint64_t now_ticks);
 void SayRecovered(const Runtime& runtime, uint32_t slot);
 
 // All ranks of a communicator on one node, yet its data goes through network proxies.

@@ -127,9 +127,7 @@ void Watch::Round(uint64_t now, uint64_t asked) {
     stall_due = 0;
     LookAtSiblings(runtime, now);
     const Written written = snapshots.Write(Reason::kStall, now);
-    for (uint32_t i = 0; i < flight::kStallFindings; ++i) {
-      if (stalls_to_say >> i & 1) SayStall(*runtime, snapshots, written, i, now);
-    }
+    SayStall(*runtime, snapshots, written, stalls_to_say, now);
     stalls_to_say = 0;
   }
   if (round.recovered) {
