@@ -60,7 +60,7 @@ class Nodes {
 
 
 bool Moved(const model::EdgeSide& side) {
-  return side.raw != nullptr && !side.raw->message_count() && (side.raw->ops_started() > 0 || side.raw->steps_total() > 0);
+  return side.raw != nullptr && (side.raw->ops_started() > 0 || side.raw->steps_total() > 0);
 }
 
 // Settings that make NCCL take this path, as far as the record knows them.

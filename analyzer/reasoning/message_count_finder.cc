@@ -59,8 +59,35 @@ class Index {
     return at_sender ? *it->second->sent > *it->second->received : *it->second->received > *it->second->sent;
   }
 
-  // True when `start` waits for `goal`, over any number of ranks: an open collective waits for every member that has not
-  // entered it, an open message for the peer that has not launched its partner. `through` gets the ranks on the way.
+  using Head = std::pair<Place, const Op*>;
+  // Operations of the rank that stand still by themselves: not those queued behind another one on their stream. Operations of
+  // one group start together, so they do not queue behind each other.
+  const std::vector<Head>& Heads(const RankKey& key) const {
+    const auto [memo, fresh] = heads_.try_emplace(key);
+    const auto it = places_.find(key);
+    if (!fresh || it == places_.end()) return memo->second;
+    std::vector<Head> open;
+    for (const Place& place : it->second) {
+      for (const Op& op : MemberAt(place).ops) {
+        if (Open(op) && Stuck(job_, At(place), MemberAt(place), op)) open.push_back({place, &op});
+      }
+    }
+    std::stable_sort(open.begin(), open.end(), [](const Head& a, const Head& b) {
+      return a.second->raw.entered_ns() < b.second->raw.entered_ns();
+    });
+    std::map<uint64_t, const Op*> first;  // by stream
+    for (const Head& head : open) {
+      const Op& before = *first.try_emplace(head.second->raw.stream(), head.second).first->second;
+      const bool together = before.raw.group() != 0 && before.raw.group() == head.second->raw.group() &&
+                            before.raw.thread() == head.second->raw.thread();
+      if (&before == head.second || together || head.second->started != model::Truth::kNo) memo->second.push_back(head);
+    }
+    return memo->second;
+  }
+
+  // True when `start` waits for `goal`, over any number of ranks: a running collective waits for every member that has not
+  // joined it, an open message for the peer that has not launched its partner. What is queued behind an open operation of the
+  // same stream waits for nobody yet. `through` gets the ranks on the way.
   bool Waits(const RankKey& start, const RankKey& goal, std::vector<RankKey>* through) const {
     std::map<RankKey, RankKey> from;
     std::vector<RankKey> queue{start};
@@ -82,41 +109,45 @@ class Index {
   const std::set<RankKey>& WaitsFor(const RankKey& key) const {
     const auto [memo, fresh] = waits_.try_emplace(key);
     std::set<RankKey>& others = memo->second;
-    const auto it = places_.find(key);
-    if (!fresh || it == places_.end()) return others;
-    for (const Place& place : it->second) {
-      const Communicator& c = At(place);
-      const Member& m = MemberAt(place);
-      std::optional<uint64_t> newest;  // newest open collective: it waits for all that the older ones wait for
-      for (const Op& op : m.ops) {
-        if (!Open(op) || !Stuck(job_, c, m, op)) continue;
-        if (!op.p2p()) {
-          newest = std::max(newest.value_or(0), op.position());
-          continue;
-        }
-        // A shared row of a large group does not name its peers: all with a message outstanding are meant.
-        const bool named = op.raw.tail_tasks() == 0 && op.raw.peer() >= 0;
-        const int first = named ? op.raw.peer() : 0;
-        const int last = named ? op.raw.peer() : c.n_ranks - 1;
-        for (int peer = first; peer <= last && peer < static_cast<int>(c.members.size()); ++peer) {
-          const Member& other = c.members[peer];
-          if (!other.has_record() || peer == m.rank) continue;
-          const bool lacks_receive = Surplus(c.index, m.rank, peer, true) && (!named || op.raw.func() == trace::SEND);
-          const bool lacks_send = Surplus(c.index, peer, m.rank, false) && (!named || op.raw.func() == trace::RECV);
-          if (lacks_receive || lacks_send) others.insert(KeyOf(other));
-        }
-      }
-      if (!newest) continue;
-      for (const Member& other : c.members) {
-        if (other.has_record() && other.rank != m.rank && other.collectives < *newest) others.insert(KeyOf(other));
+    if (!fresh) return others;
+    for (const auto& [place, op] : Heads(key)) {
+      if (op->p2p()) {
+        AddPeers(At(place), MemberAt(place), *op, &others);
+      } else {
+        AddAbsent(At(place), MemberAt(place), op->position(), &others);
       }
     }
     return others;
   }
 
+  // Members that have not joined the collective: not entered, or queued behind something.
+  void AddAbsent(const Communicator& c, const Member& m, uint64_t position, std::set<RankKey>* others) const {
+    for (const Member& other : c.members) {
+      if (!other.has_record() || other.rank == m.rank) continue;
+      const Op* op = other.Collective(position);
+      if (other.collectives < position || (op != nullptr && op->started == model::Truth::kNo)) others->insert(KeyOf(other));
+    }
+  }
+
+  // Peers of a message whose side of it is missing. A shared row of a large group does not name its peers: all with a message
+  // outstanding are meant.
+  void AddPeers(const Communicator& c, const Member& m, const Op& op, std::set<RankKey>* others) const {
+    const bool named = op.raw.tail_tasks() == 0 && op.raw.peer() >= 0;
+    const int first = named ? op.raw.peer() : 0;
+    const int last = named ? op.raw.peer() : c.n_ranks - 1;
+    for (int peer = first; peer <= last && peer < static_cast<int>(c.members.size()); ++peer) {
+      const Member& other = c.members[peer];
+      if (!other.has_record() || peer == m.rank) continue;
+      const bool lacks_receive = Surplus(c.index, m.rank, peer, true) && (!named || op.raw.func() == trace::SEND);
+      const bool lacks_send = Surplus(c.index, peer, m.rank, false) && (!named || op.raw.func() == trace::RECV);
+      if (lacks_receive || lacks_send) others->insert(KeyOf(other));
+    }
+  }
+
   const Job& job_;
   std::map<RankKey, std::vector<Place>> places_;
   std::map<std::tuple<int, int, int>, const MessageCount*> counts_;
+  mutable std::map<RankKey, std::vector<Head>> heads_;
   mutable std::map<RankKey, std::set<RankKey>> waits_;
 };
 
@@ -142,17 +173,18 @@ struct Pair {
   bool sender_has_more = false;
   int surplus = 0, shortfall = 0;  // ranks in the communicator
   Case what = Case::kRest;
+  const Op* stands_in = nullptr;   // the surplus side's open operation; kRest: none
   std::vector<RankKey> through;    // kCycle: ranks over which the short side waits for the surplus side
 };
 
-// An open operation of the surplus side for which the partner is missing.
-const Op* OpenSurplus(const Job& job, const Communicator& c, const Pair& pair) {
-  const Member& member = c.members[pair.surplus];
-  for (auto op = member.ops.rbegin(); op != member.ops.rend(); ++op) {
-    if (!op->p2p() || !Open(*op) || !Stuck(job, c, member, *op)) continue;
-    if (op->raw.tail_tasks() > 0) return &*op;
-    if (op->raw.peer() != pair.shortfall) continue;
-    if ((op->raw.func() == trace::SEND) == pair.sender_has_more) return &*op;
+// The operation in which the surplus side stands because the partner is missing; nullptr when it stands elsewhere.
+const Op* OpenSurplus(const Index& index, const Communicator& c, const Pair& pair) {
+  const auto& heads = index.Heads(KeyOf(c.members[pair.surplus]));
+  for (auto head = heads.rbegin(); head != heads.rend(); ++head) {
+    const Op& op = *head->second;
+    if (head->first.communicator != c.index || head->first.rank != pair.surplus || !op.p2p()) continue;
+    if (op.raw.tail_tasks() > 0) return &op;
+    if (op.raw.peer() == pair.shortfall && (op.raw.func() == trace::SEND) == pair.sender_has_more) return &op;
   }
   return nullptr;
 }
@@ -172,7 +204,8 @@ std::optional<Pair> Judge(const Job& job, const Index& index, const Communicator
     pair.what = Case::kRest;
     return pair;
   }
-  if (OpenSurplus(job, c, pair) == nullptr) return std::nullopt;
+  pair.stands_in = OpenSurplus(index, c, pair);
+  if (pair.stands_in == nullptr) return std::nullopt;
   if (index.Waits(KeyOf(less), KeyOf(more), &pair.through)) {
     pair.what = Case::kCycle;
     return pair;
@@ -250,8 +283,8 @@ void AddPair(const Job& job, const Communicator& c, const Pair& pair, Finding* f
                      absl::StrCat(*pair.count->received, " receives from ", RankText(c, from), " in communicator ", c.Label()));
   if (pair.what != Case::kRest) {
     const Member& more = c.members[pair.surplus];
-    const Op* op = OpenSurplus(job, c, pair);
-    *finding->add_evidence() = MemberEvidence(job, more, op->raw.row(), absl::StrCat(OpText(op->raw), " does not finish"));
+    *finding->add_evidence() =
+        MemberEvidence(job, more, pair.stands_in->raw.row(), absl::StrCat(OpText(pair.stands_in->raw), " does not finish"));
   }
   if (pair.what == Case::kCycle) {
     const Member& less = c.members[pair.shortfall];

@@ -148,6 +148,78 @@ TEST(MessageCount, WaitThroughOtherRanksAndCommunicatorsClosesTheCycle) {
   EXPECT_THAT(CollateralOf(found[0]), ElementsAre(1, 3));
 }
 
+TEST(MessageCount, RankThatSkippedAnAllToAllAndWentOn) {
+  // The others have the following all-reduce queued behind the all-to-all; rank 3 runs it and waits for them.
+  for (bool arrived : {true, false}) {
+    JobBuilder b = AllToAll(3);
+    for (int r = 0; r < 3; ++r) b.Coll(0, r, 1, 21).Enqueued();
+    if (arrived) b.Coll(0, 3, 1, 20).Running();
+    const auto found = FindUnmatched(b.Build());
+    if (!arrived) {
+      EXPECT_THAT(found, IsEmpty()) << "it may still come";
+      continue;
+    }
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_THAT(RanksOf(found[0]), ElementsAre(3));
+    EXPECT_THAT(CollateralOf(found[0]), ElementsAre(0, 1, 2));
+    EXPECT_TRUE(found[0].stops_job);
+  }
+}
+
+TEST(MessageCount, WhatIsQueuedWaitsForNobodyYet) {
+  // Rank 3 sleeps before sending to 0 and 1. Behind that receive rank 1 has queued an all-reduce and a send to 0; rank 0 waits
+  // on its host before it calls the receive. Nobody but 3 is to blame.
+  JobBuilder b(4);
+  const CommRef w = b.Comm("world", {0, 1, 2, 3});
+  for (int r = 0; r < 2; ++r) {
+    b.P2p(w, r, 1, false, 3, 10).Running();
+    b.Coll(w, r, 1, 11).Enqueued();
+    Pair(&b, w, 3, r, 0, 1);
+  }
+  b.Coll(w, 2, 1, 11).Running();
+  b.P2p(w, 1, 2, true, 0, 12).Enqueued();
+  Pair(&b, w, 1, 0, 1, 0);
+  EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty());
+}
+
+TEST(MessageCount, GroupedMessagesStartTogether) {
+  // One group of a send and a receive each, in a ring of three: everybody sends to the right and receives from the right too.
+  JobBuilder b(3);
+  const CommRef w = b.Comm("world", {0, 1, 2});
+  for (int r = 0; r < 3; ++r) {
+    b.P2p(w, r, 1, true, (r + 1) % 3).Group(7).Enqueued();
+    b.P2p(w, r, 2, false, (r + 1) % 3).Group(7).Enqueued();
+    Pair(&b, w, r, (r + 1) % 3, 1, 0);
+    Pair(&b, w, (r + 1) % 3, r, 0, 1);
+  }
+  const auto found = FindUnmatched(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(RanksOf(found[0]), ElementsAre(0, 1, 2));
+  EXPECT_EQ(EdgesOf(found[0]).size(), 6u);
+}
+
+TEST(MessageCount, AbortedCommunicatorsAreNotAtRest) {
+  JobBuilder b(4);
+  const CommRef w = b.Comm("world", {0, 1, 2, 3});
+  for (int r = 0; r < 4; ++r) {
+    Pair(&b, w, r, (r + 1) % 4, r == 2 ? 8 : 7, 7);
+    b.Coll(w, r, 1).Running();
+  }
+  End(&b, w, 4);  // finalized with the operation open
+  EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty());
+}
+
+TEST(MessageCount, OneSiblingIsNoVote) {
+  JobBuilder b(3);
+  const CommRef w = b.Comm("world", {0, 1, 2});
+  Pair(&b, w, 0, 1, 6, 6);
+  Pair(&b, w, 1, 2, 6, 5);
+  End(&b, w, 3);
+  const auto found = FindUnmatched(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(RanksOf(found[0]), IsEmpty());
+}
+
 TEST(MessageCount, BothSendFirstIsACycleWithoutCulprit) {
   JobBuilder b(2);
   const CommRef w = b.Comm("world", {0, 1});

@@ -317,6 +317,17 @@ TEST(Mismatch, LaunchEventsAreNotComparedWithCalls) {
   EXPECT_THAT(FindMismatches(b.Build()), IsEmpty());
 }
 
+TEST(Mismatch, RanksWhoseRowsAreOfBothKindsAreLeftOut) {
+  JobBuilder b(3);
+  const CommRef w = b.Comm("world", {0, 1, 2});
+  for (int r = 0; r < 3; ++r) {
+    b.Finish(w, r, 1);
+    OpBuilder op = b.Coll(w, r, 2).Func(trace::ALL_GATHER).Count(r == 2 ? 4096 : 1024).Finished();
+    op.raw().set_from_api(r != 2);
+  }
+  EXPECT_THAT(FindMismatches(b.Build()), IsEmpty());
+}
+
 TEST(Mismatch, UnequalStepsOnBothEndsAreEvidence) {
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
