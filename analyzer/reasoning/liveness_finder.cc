@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/stall_finder.h"
 
 namespace ringscope::reasoning {
@@ -164,17 +165,21 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
   }
 }
 
-// Communicators exist, no operation was ever called anywhere, and a member does not run: creation hangs at it.
-void InitHang(const Job& job, std::vector<Candidate>* out) {
+// Communicators exist and no operation was ever called on any.
+bool OnlyCreated(const Job& job) {
   bool any = false;
   for (const Communicator& comm : job.communicators) {
     any |= comm.n_ranks > 1;
     for (const Member& m : comm.members) {
-      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return;
-      if (m.raw != nullptr && m.raw->finalized_ns() != 0) return;
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return false;
+      if (m.raw != nullptr && m.raw->finalized_ns() != 0) return false;
     }
   }
-  if (!any) return;
+  return any;
+}
+
+// ... and a member does not run: creation hangs at it.
+void InitHang(const Job& job, std::vector<Candidate>* out) {
   for (const Communicator& comm : job.communicators) {
     std::vector<const Member*> halted, others;
     for (const Member& m : comm.members) {
@@ -227,6 +232,44 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
   }
 }
 
+// The same without anybody who is seen to have halted, but with members of whom nothing is known. (A job that has its
+// communicators and takes long to load a model looks like this too: nobody is accused.)
+void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
+  for (const Communicator& comm : job.communicators) {
+    std::set<int> missing;
+    std::string names;
+    const Member* waiting = nullptr;
+    bool long_enough = false;
+    for (const Member& m : comm.members) {
+      if (!m.has_record()) {
+        missing.insert(m.job_rank);
+        if (missing.size() <= 8) absl::StrAppend(&names, names.empty() ? "" : ", ", RankText(comm, m));
+        continue;
+      }
+      const Process& p = job.processes[m.process];
+      const double patience = std::max(p.trace.settings().stall_seconds(), p.trace.settings().first_stall_seconds()) * 1e9;
+      long_enough |= static_cast<double>(LastSign(p) - m.raw->created_ns()) >= patience;
+      if (waiting == nullptr) waiting = &m;
+    }
+    if (missing.empty() || waiting == nullptr || !long_enough) continue;
+    Candidate c;
+    c.order = Class::kUndetermined;
+    c.communicator = comm.index;
+    Finding& f = c.finding;
+    f.set_kind(Kind::undetermined);
+    f.set_confidence(Confidence::possible);
+    f.mutable_who()->add_communicators(comm.Label());
+    f.set_title(absl::StrCat("Communicator ", comm.Label(), " was created and no operation was ever called; of ", names,
+                             " there is no record"));
+    *f.add_evidence() = MemberEvidence(job, *waiting, 0, absl::StrCat(RankText(comm, *waiting), " has the communicator and has called no "
+                                                                      "operation for longer than the stall time"));
+    f.set_refuted_by("the record of that rank, or a program that has nothing to communicate yet");
+    f.mutable_next()->set_text(absl::StrCat("Get the record of ", names, " and see whether its process lives."));
+    f.mutable_next()->set_command("ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
+    out->push_back(std::move(c));
+  }
+}
+
 const Register kRegister("liveness", FindLiveness);
 
 }  // namespace
@@ -236,7 +279,10 @@ std::vector<Candidate> FindLiveness(const Job& job) {
   const StallAnalysis analysis(job);
   WaitedFor(analysis, &out);
   DiedWithWork(analysis, &out);
-  InitHang(job, &out);
+  if (OnlyCreated(job)) {
+    InitHang(job, &out);
+    if (out.empty()) InitWithoutRecord(job, &out);
+  }
   return out;
 }
 

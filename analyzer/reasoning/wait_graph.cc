@@ -62,7 +62,8 @@ class Builder {
  private:
   // ------------------------------------------------------------------------------------------------------------ nodes
   int Make(Node node) {
-    const auto key = std::make_tuple(static_cast<int>(node.kind), node.comm, node.position, node.rank, node.peer, node.unit);
+    const int unit = node.unit.empty() ? 0 : units_.try_emplace(node.unit, static_cast<int>(units_.size()) + 1).first->second;
+    const auto key = std::make_tuple(static_cast<int>(node.kind), node.comm, node.position, node.rank, node.peer, unit);
     const auto [it, fresh] = index_.try_emplace(key, static_cast<int>(out_.nodes.size()));
     if (fresh) {
       out_.nodes.push_back(std::move(node));
@@ -214,11 +215,27 @@ class Builder {
     }
     for (Suspect& s : FindSuspects(query)) {
       for (int& e : s.edges) e = it->second[e];
-      Link(n, SuspectNode(std::move(s)));
+      const int instead = s.kind == Suspect::kWire ? UnseenBeyond(s, query) : -1;
+      Link(n, instead >= 0 ? RecordNode(instead) : SuspectNode(std::move(s)));
     }
     if (!out_.next[n].empty()) return;
     for (int rank : unknown) LinkNew(n, RecordNode(rank));
     if (unknown.empty()) Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = node.position}));
+  }
+
+  // An edge that stands by its counts alone (its sender waits for the GPU, not for the wire) may stand because the receiver's
+  // proxy is held up by its own send, whose other end is not seen: then that rank's record decides. -1: no such send.
+  int UnseenBeyond(const Suspect& s, const PivotQuery& query) const {
+    for (int e : s.edges) {
+      if (in_.edges[e].send.state == trace::SEND_WAIT && in_.edges[e].send.phase == EdgeEnd::kOpen) return -1;
+    }
+    for (const EdgeView& edge : query.edges) {
+      if (edge.from == s.to && edge.recv.phase == EdgeEnd::kUnseen && edge.send.phase == EdgeEnd::kOpen &&
+          edge.send.state == trace::SEND_WAIT && in_.ranks[edge.to].host == Host::kNoRecord) {
+        return edge.to;
+      }
+    }
+    return -1;
   }
 
   std::string HostName(int rank) const {
@@ -375,7 +392,8 @@ class Builder {
   const Input& in_;
   Result& out_;
   size_t done_ = 0;
-  absl::flat_hash_map<std::tuple<int, int, uint64_t, int, int, std::string>, int> index_;
+  absl::flat_hash_map<std::tuple<int, int, uint64_t, int, int, int>, int> index_;
+  absl::flat_hash_map<std::string, int> units_;
   absl::flat_hash_map<OpKey, int> ops_;
   absl::flat_hash_map<MessageKey, int> messages_;
   absl::flat_hash_map<MessageKey, uint64_t> totals_;

@@ -285,16 +285,24 @@ class InputBuilder {
     return std::count_if(out_.ranks.begin(), out_.ranks.end(), [&](const RankInfo& r) { return r.process == process; }) == 1;
   }
 
-  // A call that does not return while others have not come may be setting up the connection to them (first use).
+  // A call that does not return while others have not come may be setting up the connection to them (first use). Where all
+  // that are known have come, it may wait for those that are not.
   void AddConnectionWait(const graph::Participation& op) {
     if (out_.graph.comms[op.comm].p2p) return;
     const graph::Comm& comm = out_.graph.comms[op.comm];
-    graph::Rank& g = out_.graph.ranks[op.rank];
+    std::vector<int> late, unknown;
     for (size_t i = 0; i < comm.ranks.size(); ++i) {
-      const int other = comm.ranks[i];
-      if (out_.graph.ranks[other].host == Host::kNoRecord || comm.entered[i] >= op.position) continue;
-      if (std::find(g.waits_for.begin(), g.waits_for.end(), other) == g.waits_for.end()) g.waits_for.push_back(other);
+      if (out_.graph.ranks[comm.ranks[i]].host == Host::kNoRecord) {
+        unknown.push_back(comm.ranks[i]);
+      } else if (comm.entered[i] < op.position) {
+        late.push_back(comm.ranks[i]);
+      }
     }
+    std::vector<int>& waits = out_.graph.ranks[op.rank].waits_for;
+    const std::vector<int>& more = late.empty() ? unknown : late;
+    waits.insert(waits.end(), more.begin(), more.end());
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
   }
 
   // --------------------------------------------------------------------------------------------------------- messages

@@ -91,7 +91,9 @@ bool Standstill::Of(const model::Communicator& communicator, const model::Member
   const trace::Settings& settings = process.trace.settings();
   const int64_t now = LastSign(process);
   // Lazy connections and library loading: the first operation of a communicator is given more time.
-  const bool first = communicator.completion_visible && member.raw->completed() == 0;
+  const bool first = communicator.completion_visible && member.raw->completed() == 0 &&
+                     std::none_of(member.ops.begin(), member.ops.end(),
+                                  [](const model::Op& o) { return o.finished == Truth::kYes; });
   const double patience = first ? std::max(settings.stall_seconds(), settings.first_stall_seconds()) : settings.stall_seconds();
   if (first && static_cast<double>(now - op.raw.entered_ns()) < patience * 1e9) return false;
   // What waits in a queue that moves does not stand still.
