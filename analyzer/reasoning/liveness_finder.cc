@@ -247,7 +247,7 @@ void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
         continue;
       }
       const Process& p = job.processes[m.process];
-      const double patience = std::max(p.trace.settings().stall_seconds(), p.trace.settings().first_stall_seconds()) * 1e9;
+      const double patience = p.trace.settings().stall_seconds() * 1e9;
       long_enough |= static_cast<double>(LastSign(p) - m.raw->created_ns()) >= patience;
       if (waiting == nullptr) waiting = &m;
     }
