@@ -90,7 +90,8 @@ class Diagnosis:
         return self.kinds[0] in ("none", "undetermined") or not (self.ranks or self.edges or self.hosts)
 
     def expected_status(self):
-        return {"none": 0, "undetermined": 2}.get(self.kinds[0], 1)
+        kinds = {f.get("kind", "none") for f in self.findings if not f.get("past")} - {"none"}
+        return 0 if not kinds else 2 if kinds == {"undetermined"} else 1
 
     def brief(self):
         who = ",".join(map(str, self.ranks)) or ",".join(sorted(self.edges)) or ",".join(self.hosts) or "nobody"
