@@ -35,6 +35,9 @@ class Notes {
   std::map<std::string, Group> by_shape_;
 };
 
+// 0. Cuts times and durations that no machine can have to what arithmetic stands: afterwards any few of them can be added and
+// subtracted without overflow, in finders too. True if something was cut.
+bool CutToRange(trace::Trace* trace);
 // 1. Records of one process become one Process, newest state first; other attempts and jobs are left out.
 std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes);
 // 2. Communicators with their members.

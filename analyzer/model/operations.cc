@@ -50,14 +50,16 @@ void ExpandColumns(const trace::OperationColumns& columns, std::vector<Op>* ops)
     raw.set_copy_engine(s.copy_engine());
     raw.set_thread(s.thread());
     raw.set_group(At(columns.group(), i));
-    raw.set_entered_ns(entered);
-    if (const uint64_t d = At(columns.returned_after_ns(), i); d != 0) raw.set_returned_ns(SatAdd(entered, SatCast(d)));
-    if (const int64_t d = At(columns.enqueued_after_ns(), i); d != 0) raw.set_enqueued_ns(SatAdd(entered, d));
+    // Sums of damaged differences: within the range that CutToRange() leaves.
+    const auto cut = [](int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 58); };
+    raw.set_entered_ns(cut(entered));
+    if (const uint64_t d = At(columns.returned_after_ns(), i); d != 0) raw.set_returned_ns(cut(SatAdd(entered, SatCast(d))));
+    if (const int64_t d = At(columns.enqueued_after_ns(), i); d != 0) raw.set_enqueued_ns(cut(SatAdd(entered, d)));
     if (const int64_t d = At(columns.started_after_ns(), i); d != 0) {
-      raw.set_started_ns(SatAdd(entered, d));
-      if (const uint64_t t = At(columns.duration_ns(), i); t != 0) raw.set_finished_ns(SatAdd(raw.started_ns(), SatCast(t)));
+      raw.set_started_ns(cut(SatAdd(entered, d)));
+      if (const uint64_t t = At(columns.duration_ns(), i); t != 0) raw.set_finished_ns(cut(SatAdd(raw.started_ns(), SatCast(t))));
     }
-    if (const uint64_t d = At(columns.gpu_duration_ns(), i); d != 0) raw.set_gpu_finished_ns(SatCast(d));
+    if (const uint64_t d = At(columns.gpu_duration_ns(), i); d != 0) raw.set_gpu_finished_ns(cut(SatCast(d)));
     ops->push_back(std::move(op));
   }
 }

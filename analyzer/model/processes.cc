@@ -137,6 +137,7 @@ std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes) {
   std::map<Key, std::vector<Record>> groups;
   int nameless = 0;
   for (Record& r : records) {
+    if (CutToRange(&r.trace)) notes->Add(absl::StrCat(r.source, ": holds times that cannot be; the record is damaged"));
     const auto& p = r.trace.process();
     if (!r.trace.has_process()) notes->Add(absl::StrCat(r.source, ": says not which process it is of; joined by its communicators"));
     const Key key(p.boot_id(), p.pid(), p.start_ticks(), p.nonce(), r.trace.has_process() ? 0 : ++nameless);

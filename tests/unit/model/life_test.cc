@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/unit/testing/job_builder.h"
 
 namespace ringscope {
@@ -125,8 +127,13 @@ TEST(Life, ExtremeTimesDoNotOverflow) {
     b.Record(1).mutable_liveness()->set_heartbeat_realtime_ns(v);
     b.Record(1).set_written_ns(v);
     b.Record(2).mutable_clock()->set_realtime_ns(v);
-    b.Record(0).mutable_settings()->set_heartbeat_seconds(1e300);
-    (void)b.Build();
+    b.Record(0).mutable_settings()->set_heartbeat_seconds(v < 0 ? NAN : 1e300);
+    const model::Job job = b.Build();
+    EXPECT_THAT(job.not_seen, ::testing::Contains(HasSubstr("rank1.flight: holds times that cannot be")));
+    for (const auto& p : job.processes) {
+      EXPECT_GE(p.last_sign_ns, 0);
+      EXPECT_LE(p.last_sign_ns, int64_t{1} << 62);
+    }
   }
 }
 

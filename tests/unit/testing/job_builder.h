@@ -155,7 +155,7 @@ class EdgeBuilder {
 class JobBuilder {
  public:
   // `ranks` processes of one rank each, all on host "host0"; records are flight files whose heartbeat is fresh at `now`.
-  explicit JobBuilder(int ranks, double now = 100) : now_(now) {
+  explicit JobBuilder(int ranks, double now = 100) {
     for (int r = 0; r < ranks; ++r) {
       records_.emplace_back();
       trace::Trace& t = records_.back().trace;
@@ -198,7 +198,7 @@ class JobBuilder {
     t.set_written_ns(ns);
     t.mutable_liveness()->set_heartbeat_ns(ns);
     t.mutable_liveness()->set_heartbeat_realtime_ns(ns - kBootNs + kEpochNs);
-    t.mutable_liveness()->set_heartbeats(static_cast<uint64_t>(seconds * 2));
+    t.mutable_liveness()->set_heartbeats(seconds > 0 ? static_cast<uint64_t>(seconds * 2) : 0);
     return *this;
   }
   // The rank's record is a trace, written for `reason` at `seconds`.
@@ -369,7 +369,6 @@ class JobBuilder {
     return &e;
   }
 
-  double now_;
   CommRef current_comm_ = 0;
   std::vector<model::Record> records_;
   std::vector<CommInfo> comms_;
