@@ -1,10 +1,10 @@
-// Where NCCL's own profiler plugin headers are found (-DRINGSCOPE_NCCL_HEADERS=DIR, DIR/nccl/profiler.h as NCCL ships it with
-// its example plugin), our declarations must agree with them, member by member. Elsewhere this file is empty.
+// Where NCCL's own profiler plugin headers are found (-DRINGSCOPE_NCCL_HEADERS=DIR,
+// DIR/nccl/profiler.h as NCCL ships it with its example plugin), our declarations must agree with
+// them, member by member. Elsewhere this file is empty.
 #include "plugin/abi.h"
 
 #if __has_include(<nccl/profiler.h>) && __has_include(<nccl/err.h>)
 #include <nccl/err.h>
-
 #include <nccl/profiler.h>
 
 namespace ringscope::abi {
@@ -12,8 +12,10 @@ namespace ringscope::abi {
 #define SAME(ours, our_member, theirs, their_member) \
   static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member))
 
-static_assert(sizeof(v4::Descr) == sizeof(ncclProfilerEventDescr_v4_t) && sizeof(v5::Descr) == sizeof(ncclProfilerEventDescr_v5_t));
-static_assert(sizeof(TableV4) == sizeof(ncclProfiler_v4_t) && sizeof(TableV5) == sizeof(ncclProfiler_v5_t));
+static_assert(sizeof(v4::Descr) == sizeof(ncclProfilerEventDescr_v4_t) &&
+              sizeof(v5::Descr) == sizeof(ncclProfilerEventDescr_v5_t));
+static_assert(sizeof(TableV4) == sizeof(ncclProfiler_v4_t) &&
+              sizeof(TableV5) == sizeof(ncclProfiler_v5_t));
 static_assert(sizeof(StateArgs) == sizeof(ncclProfilerEventStateArgs_v5_t));
 SAME(v4::Descr, parent, ncclProfilerEventDescr_v4_t, parentObj);
 SAME(v4::Descr, rank, ncclProfilerEventDescr_v4_t, rank);

@@ -29,24 +29,41 @@ using flight::Proto;
 
 // Ordered by how often they occur.
 constexpr Name<Func> kFuncs[] = {
-    {"AllReduce", Func::kAllReduce},   {"AllGather", Func::kAllGather}, {"ReduceScatter", Func::kReduceScatter},
-    {"Send", Func::kSend},             {"Recv", Func::kRecv},           {"Broadcast", Func::kBroadcast},
-    {"Reduce", Func::kReduce},         {"SendRecv", Func::kSendRecv},   {"AlltoAll", Func::kAlltoAll},
-    {"Scatter", Func::kScatter},       {"Gather", Func::kGather},       {"AllGatherV", Func::kAllGatherV},
-    {"PutSignal", Func::kPutSignal},   {"Signal", Func::kSignal},       {"WaitSignal", Func::kWaitSignal},
+    {"AllReduce", Func::kAllReduce},
+    {"AllGather", Func::kAllGather},
+    {"ReduceScatter", Func::kReduceScatter},
+    {"Send", Func::kSend},
+    {"Recv", Func::kRecv},
+    {"Broadcast", Func::kBroadcast},
+    {"Reduce", Func::kReduce},
+    {"SendRecv", Func::kSendRecv},
+    {"AlltoAll", Func::kAlltoAll},
+    {"Scatter", Func::kScatter},
+    {"Gather", Func::kGather},
+    {"AllGatherV", Func::kAllGatherV},
+    {"PutSignal", Func::kPutSignal},
+    {"Signal", Func::kSignal},
+    {"WaitSignal", Func::kWaitSignal},
 };
 constexpr Name<DataType> kTypes[] = {
-    {"Bfloat16", DataType::kBfloat16}, {"Float32", DataType::kFloat32}, {"Float16", DataType::kFloat16},
-    {"Int8", DataType::kInt8},         {"Int64", DataType::kInt64},     {"Int32", DataType::kInt32},
-    {"Uint8", DataType::kUint8},       {"Uint32", DataType::kUint32},   {"Uint64", DataType::kUint64},
-    {"Float64", DataType::kFloat64},   {"Float8e4m3", DataType::kFloat8e4m3},
-    {"Float8e5m2", DataType::kFloat8e5m2},
+    {"Bfloat16", DataType::kBfloat16},     {"Float32", DataType::kFloat32},
+    {"Float16", DataType::kFloat16},       {"Int8", DataType::kInt8},
+    {"Int64", DataType::kInt64},           {"Int32", DataType::kInt32},
+    {"Uint8", DataType::kUint8},           {"Uint32", DataType::kUint32},
+    {"Uint64", DataType::kUint64},         {"Float64", DataType::kFloat64},
+    {"Float8e4m3", DataType::kFloat8e4m3}, {"Float8e5m2", DataType::kFloat8e5m2},
 };
 constexpr Name<Algo> kAlgos[] = {
-    {"RING", Algo::kRing}, {"TREE", Algo::kTree}, {"NVLS", Algo::kNvls}, {"NVLS_TREE", Algo::kNvlsTree}, {"PAT", Algo::kPat},
-    {"COLLNET_DIRECT", Algo::kCollnetDirect}, {"COLLNET_CHAIN", Algo::kCollnetChain},
+    {"RING", Algo::kRing},
+    {"TREE", Algo::kTree},
+    {"NVLS", Algo::kNvls},
+    {"NVLS_TREE", Algo::kNvlsTree},
+    {"PAT", Algo::kPat},
+    {"COLLNET_DIRECT", Algo::kCollnetDirect},
+    {"COLLNET_CHAIN", Algo::kCollnetChain},
 };
-constexpr Name<Proto> kProtos[] = {{"SIMPLE", Proto::kSimple}, {"LL", Proto::kLl}, {"LL128", Proto::kLl128}};
+constexpr Name<Proto> kProtos[] = {
+    {"SIMPLE", Proto::kSimple}, {"LL", Proto::kLl}, {"LL128", Proto::kLl128}};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// NCCL's names (functions, data types, algorithms, protocols: strings since profiler API v2) to numbers of our own.
-// Unknown or NULL names give kUnknown; ncclUint8 is not in NCCL's own table and arrives as "Unknown" (2.23-2.30).
+// NCCL's names (functions, data types, algorithms, protocols: strings since profiler API v2) to
+// numbers of our own. Unknown or NULL names give kUnknown; ncclUint8 is not in NCCL's own table and
+// arrives as "Unknown" (2.23-2.30).
 #ifndef RINGSCOPE_PLUGIN_NAMES_H_
 #define RINGSCOPE_PLUGIN_NAMES_H_
 

@@ -12,17 +12,19 @@ struct KeepErrno {
   ~KeepErrno() { errno = saved; }
 };
 
-// A context when nothing is recorded: not NULL (NCCL 2.28-2.29 treat a NULL context as a failed init), names no row.
+// A context when nothing is recorded: not NULL (NCCL 2.28-2.29 treat a NULL context as a failed
+// init), names no row.
 constexpr uint64_t kNoContext = flight::MakeHandle(1, HandleKind::kContext, recorder::kNoComm);
 
 // Which of a step's three states an event state is (EdgeRow::steps); kNoField for all others.
 constexpr uint8_t kNoField = 0xff;
 constexpr uint32_t kStepStates = abi::kStepSendPeerWait + 1;
-constexpr uint8_t kFieldOf[kStepStates] = {kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField,
-                                           0, 2, 0, 1, 2,
-                                           kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, 1};
+constexpr uint8_t kFieldOf[kStepStates] = {
+    kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, 0,        2, 0,
+    1,        2,        kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, kNoField, 1};
 static_assert(abi::kStepSendGpuWait == 8 && abi::kStepSendWait == 9 && abi::kStepRecvWait == 10 &&
-              abi::kStepRecvFlushWait == 11 && abi::kStepRecvGpuWait == 12 && abi::kStepSendPeerWait == 20);
+              abi::kStepRecvFlushWait == 11 && abi::kStepRecvGpuWait == 12 &&
+              abi::kStepSendPeerWait == 20);
 
 }  // namespace
 
@@ -42,8 +44,9 @@ int Init(void** context, int* mask, const InitCall& call) {
   // One mask for the whole process: every communicator writes the same value.
   if (mask != nullptr) *mask = static_cast<int>(wanted);
   const bool kernel = wanted & abi::kKernelCh && call.api >= 4;
-  *context = Pointer(recorder::OpenCommunicator(
-      image, {call.comm_id, call.name, call.nodes, call.ranks, call.rank, call.api, call.api >= 5, kernel}));
+  *context =
+      Pointer(recorder::OpenCommunicator(image, {call.comm_id, call.name, call.nodes, call.ranks,
+                                                 call.rank, call.api, call.api >= 5, kernel}));
   return 0;
 }
 
@@ -96,17 +99,20 @@ __attribute__((noinline)) int StopOther(Image* image, uint64_t handle) {
   return 0;
 }
 
-__attribute__((noinline)) int RecordOther(Image* image, uint64_t handle, uint32_t state, const abi::StateArgs* args) {
+__attribute__((noinline)) int RecordOther(Image* image, uint64_t handle, uint32_t state,
+                                          const abi::StateArgs* args) {
   if (flight::HandleNonce(handle) != image->nonce) {
     recorder::RejectHandle(image, handle);
     return 0;
   }
-  // A state that does not fit its event's handle is as good as garbage: NCCL hands out stale storage at times.
+  // A state that does not fit its event's handle is as good as garbage: NCCL hands out stale
+  // storage at times.
   const HandleKind kind = flight::KindOf(handle);
   if (kind == HandleKind::kProxyOp) {
     if (state == abi::kOpInProgress) {
       flight::EdgeRow* edge = recorder::EdgeOf(image, handle);
-      if (edge != nullptr && recorder::Load(edge->current) != handle) recorder::BeginOp(image, edge, handle);
+      if (edge != nullptr && recorder::Load(edge->current) != handle)
+        recorder::BeginOp(edge, handle);
       return 0;
     }
   } else if (kind == HandleKind::kKernel) {
@@ -118,7 +124,8 @@ __attribute__((noinline)) int RecordOther(Image* image, uint64_t handle, uint32_
     if (state == abi::kGroupEndApiStart) recorder::GroupEnding(image, handle);
     if (state == abi::kGroupEndApiStart || state == abi::kGroupStartApiStop) return 0;
   }
-  Count(image, state <= abi::kCeLast ? flight::Counter::kGarbageHandle : flight::Counter::kUnknownState);
+  Count(image,
+        state <= abi::kCeLast ? flight::Counter::kGarbageHandle : flight::Counter::kUnknownState);
   return 0;
 }
 
@@ -128,7 +135,8 @@ int StopEvent(void* pointer) {
   Image* image = recorder::Current();
   if (__builtin_expect(image == nullptr, 0)) return 0;
   const uint64_t handle = Bits(pointer);
-  if (__builtin_expect(!recorder::IsOurs(image, handle, HandleKind::kStep), 0)) return StopOther(image, handle);
+  if (__builtin_expect(!recorder::IsOurs(image, handle, HandleKind::kStep), 0))
+    return StopOther(image, handle);
   recorder::StepReach(image, handle, 3, false, false, 0);
   return 0;
 }
@@ -138,13 +146,16 @@ int RecordState(void* pointer, uint32_t state, abi::StateArgs* args) {
   if (__builtin_expect(image == nullptr, 0)) return 0;
   const uint64_t handle = Bits(pointer);
   const uint32_t field = state < kStepStates ? kFieldOf[state] : kNoField;
-  if (__builtin_expect(field == kNoField || !recorder::IsOurs(image, handle, HandleKind::kStep), 0)) {
+  if (__builtin_expect(field == kNoField || !recorder::IsOurs(image, handle, HandleKind::kStep),
+                       0)) {
     return RecordOther(image, handle, state, args);
   }
-  // transSize is reliable in SendWait and RecvFlushWait only (seen in NCCL 2.30.7); before 2.27 there are no arguments.
-  const bool sized = (state == abi::kStepSendWait || state == abi::kStepRecvFlushWait) && args != nullptr;
-  recorder::StepReach(image, handle, field, state == abi::kStepSendPeerWait, state == abi::kStepSendWait,
-                      sized ? args->proxy_step.trans_size : 0);
+  // transSize is reliable in SendWait and RecvFlushWait only (seen in NCCL 2.30.7); before 2.27
+  // there are no arguments.
+  const bool sized =
+      (state == abi::kStepSendWait || state == abi::kStepRecvFlushWait) && args != nullptr;
+  recorder::StepReach(image, handle, field, state == abi::kStepSendPeerWait,
+                      state == abi::kStepSendWait, sized ? args->proxy_step.trans_size : 0);
   return 0;
 }
 

@@ -1,5 +1,6 @@
-// NCCL's callbacks to recorder calls, once for all table versions. A version's file only declares its table and names what
-// its descriptors have. Every function returns 0 whatever happens, writes *handle always, and changes no errno.
+// NCCL's callbacks to recorder calls, once for all table versions. A version's file only declares
+// its table and names what its descriptors have. Every function returns 0 whatever happens, writes
+// *handle always, and changes no errno.
 #ifndef RINGSCOPE_PLUGIN_TRANSLATE_H_
 #define RINGSCOPE_PLUGIN_TRANSLATE_H_
 
@@ -14,8 +15,12 @@ namespace ringscope::plugin {
 
 using recorder::Image;
 
-inline uint64_t Bits(const void* pointer) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer)); }
-inline void* Pointer(uint64_t handle) { return reinterpret_cast<void*>(static_cast<uintptr_t>(handle)); }
+inline uint64_t Bits(const void* pointer) {
+  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(pointer));
+}
+inline void* Pointer(uint64_t handle) {
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(handle));
+}
 
 struct InitCall {
   uint64_t comm_id;
@@ -39,20 +44,23 @@ inline uint64_t StartCommon(Image* image, void* context, const Descr& d, uint64_
       return recorder::StepStart(image, Bits(d.parent), static_cast<uint32_t>(d.proxy_step.step));
     case abi::kProxyOp: {
       const abi::ProxyOpFields& op = d.proxy_op;
-      return recorder::ProxyOpStart(image, {Bits(context), Bits(d.parent), op.pid, static_cast<uint32_t>(d.rank),
-                                            static_cast<uint32_t>(op.peer), op.channel, static_cast<uint32_t>(op.n_steps),
-                                            static_cast<uint32_t>(op.chunk), op.is_send != 0});
+      return recorder::ProxyOpStart(
+          image, {Bits(context), Bits(d.parent), op.pid, static_cast<uint32_t>(d.rank),
+                  static_cast<uint32_t>(op.peer), op.channel, static_cast<uint32_t>(op.n_steps),
+                  static_cast<uint32_t>(op.chunk), op.is_send != 0});
     }
     case abi::kKernelCh:
       return recorder::KernelStart(image, Bits(d.parent), d.kernel_ch.channel, d.kernel_ch.gpu_ns);
     case abi::kGroup:
-      // A kernel plan. Its handle must not be NULL: NCCL <= 2.27 would then drop every Coll and P2p of the plan.
+      // A kernel plan. Its handle must not be NULL: NCCL <= 2.27 would then drop every Coll and P2p
+      // of the plan.
       return flight::MakeHandle(image->nonce, flight::HandleKind::kPlan, 0);
     case abi::kColl:
       return recorder::LaunchStart(
           image, Bits(context), Bits(d.parent),
           {FuncOf(d.coll.func), DataTypeOf(d.coll.datatype), d.coll.count, d.coll.root, 0, 0},
-          {AlgoOf(d.coll.algo), ProtoOf(d.coll.proto), d.coll.channels, d.coll.warps, static_cast<uint32_t>(d.coll.sequence), -1});
+          {AlgoOf(d.coll.algo), ProtoOf(d.coll.proto), d.coll.channels, d.coll.warps,
+           static_cast<uint32_t>(d.coll.sequence), -1});
     default:
       return Refuse(image, type);
   }

@@ -1,10 +1,12 @@
-// Profiler API v4: NCCL 2.27 (native), and 2.28-2.30 through a shim. No API events: an operation is known from its launch.
+// Profiler API v4: NCCL 2.27 (native), and 2.28-2.30 through a shim. No API events: an operation is
+// known from its launch.
 #include "plugin/translate.h"
 
 namespace ringscope::plugin {
 namespace {
 
-int InitV4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks, int rank, abi::LogFn) {
+int InitV4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
+           int rank, abi::LogFn) {
   return Init(context, mask, {hash, name, nodes, ranks, rank, 4});
 }
 
@@ -16,9 +18,10 @@ int StartV4(void* context, void** handle, abi::v4::Descr* d) {
   uint64_t result;
   if (d->type == abi::kP2p) {
     // nChannels is not filled by the shim of NCCL >= 2.28 and came as 0 from 2.27.7: unknown.
-    result = recorder::LaunchStart(image, Bits(context), Bits(d->parent),
-                                   {FuncOf(d->p2p.func), DataTypeOf(d->p2p.datatype), d->p2p.count, -1, 0, flight::kOpP2p},
-                                   {flight::Algo::kUnknown, flight::Proto::kUnknown, 0, 0, 0, d->p2p.peer});
+    result = recorder::LaunchStart(
+        image, Bits(context), Bits(d->parent),
+        {FuncOf(d->p2p.func), DataTypeOf(d->p2p.datatype), d->p2p.count, -1, 0, flight::kOpP2p},
+        {flight::Algo::kUnknown, flight::Proto::kUnknown, 0, 0, 0, d->p2p.peer});
   } else {
     result = StartCommon(image, context, *d, d->type);
   }
@@ -29,6 +32,10 @@ int StartV4(void* context, void** handle, abi::v4::Descr* d) {
 }  // namespace
 }  // namespace ringscope::plugin
 
-extern "C" __attribute__((visibility("default"))) const ringscope::abi::TableV4 ncclProfiler_v4 = {
-    "Ringscope", ringscope::plugin::InitV4, ringscope::plugin::StartV4, ringscope::plugin::StopEvent,
-    ringscope::plugin::RecordState, ringscope::plugin::Finalize};
+extern "C" __attribute__((visibility("default")))
+const ringscope::abi::TableV4 ncclProfiler_v4 = {"Ringscope",
+                                                 ringscope::plugin::InitV4,
+                                                 ringscope::plugin::StartV4,
+                                                 ringscope::plugin::StopEvent,
+                                                 ringscope::plugin::RecordState,
+                                                 ringscope::plugin::Finalize};

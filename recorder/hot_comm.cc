@@ -11,9 +11,10 @@ using flight::OpRow;
 constexpr uint32_t kBlock = 16;  // operation rows per allocation unit
 constexpr uint32_t kBlocks = flight::kOpRows / kBlock;
 
-// Guards the pool and the choice of a row: init may run on several threads at once. Only init takes it, never a callback
-// of an operation, so nothing waits that NCCL's progress depends on; a holder does a few thousand stores and leaves.
-// Holds the owner's pid: a child forked while another thread of the parent held it takes it over.
+// Guards the pool and the choice of a row: init may run on several threads at once. Only init takes
+// it, never a callback of an operation, so nothing waits that NCCL's progress depends on; a holder
+// does a few thousand stores and leaves. Holds the owner's pid: a child forked while another thread
+// of the parent held it takes it over.
 std::atomic<int32_t> g_busy{0};
 struct PoolGuard {
   explicit PoolGuard(const Image* image) {
@@ -28,7 +29,8 @@ struct PoolGuard {
   ~PoolGuard() { g_busy.store(0, std::memory_order_release); }
 };
 
-// Which blocks belong to a ring. Rebuilt from the communicator table, so that no second truth exists.
+// Which blocks belong to a ring. Rebuilt from the communicator table, so that no second truth
+// exists.
 void MarkUsed(const Image* image, uint8_t* used) {
   for (uint32_t i = 0; i < kBlocks; ++i) used[i] = 0;
   for (uint32_t c = 0; c < flight::kCommRows; ++c) {
@@ -61,8 +63,9 @@ CommRow* OldestTombstone(const Image* image) {
   return oldest;
 }
 
-// Frees a tombstone: its operation rows and edges are void from here on. The row keeps its last generation in done_group,
-// which nothing reads while the row is free, so that handles of the old communicator stay recognisable.
+// Frees a tombstone: its operation rows and edges are void from here on. The row keeps its last
+// generation in done_group, which nothing reads while the row is free, so that handles of the old
+// communicator stay recognisable.
 void Bury(Image* image, CommRow* row) {
   const uint64_t index = static_cast<uint64_t>(row - image->comms);
   const uint64_t generation = Load(row->stamp) & 0xffff;
@@ -70,7 +73,8 @@ void Bury(Image* image, CommRow* row) {
   for (uint32_t e = 0; e < flight::kEdgeRows; ++e) {
     const uint64_t stamp = Load(image->edges[e].stamp);
     if (stamp != 0 && (stamp >> 32 & 0xffff) == index) {
-      // The generation stays in the row's `queued` handle (hot_edge.h reads it from there on reuse).
+      // The generation stays in the row's `queued` handle (hot_edge.h reads it from there on
+      // reuse).
       image->edges[e].stamp.store(0, std::memory_order_release);
     }
   }
@@ -88,7 +92,8 @@ uint32_t RingRows(const uint8_t* used) {
   return free * 8 > kBlocks ? 64 : 16;
 }
 
-// A row and a ring, burying tombstones, oldest first, where the tables are full. nullptr when all rows live.
+// A row and a ring, burying tombstones, oldest first, where the tables are full. nullptr when all
+// rows live.
 CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
   uint8_t used[kBlocks];
   for (;;) {
@@ -110,13 +115,28 @@ CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
   }
 }
 
+bool KernelsSeen(const Image* image, const CommRow* row) {
+  const uint64_t ring = Load(row->ring);
+  for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
+    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
+    if (Load(op.stamp) != 0 &&
+        flight::Generation(Load(op.kernel)) == flight::Generation(Load(op.stamp)))
+      return true;
+  }
+  return false;
+}
+
 bool HasOpenOps(const Image* image, const CommRow* row) {
   const uint64_t ring = Load(row->ring);
   const uint64_t ranks = Load(row->ranks);
-  const bool visible = Load(row->flags) & flight::kCommCompletionVisible;
+  // Where no KernelCh ever came although operations were launched, completion was not visible after
+  // all (another plugin's mask, a release that drops them): what was enqueued is then not "open".
+  const bool visible = Load(row->flags) & flight::kCommCompletionVisible &&
+                       (KernelsSeen(image, row) || Load(row->launched) < 2);
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
     const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
-    if (flight::OpOpen(op, visible, static_cast<uint32_t>(ranks), static_cast<uint32_t>(ranks >> 32)) &&
+    if (flight::OpOpen(op, visible, static_cast<uint32_t>(ranks),
+                       static_cast<uint32_t>(ranks >> 32)) &&
         Load(op.entered) > Load(row->done_entered)) {
       return true;
     }
@@ -139,19 +159,23 @@ uint64_t OpenCommunicator(Image* image, const CommIdentity& identity) {
   }
   uint64_t generation = (Load(row->done_group) + 1) & 0xffff;
   if (generation == 0) generation = 1;
-  for (flight::Word* w = &row->comm_id; w != reinterpret_cast<flight::Word*>(row + 1); ++w) Store(*w, 0);
+  for (flight::Word* w = &row->comm_id; w != reinterpret_cast<flight::Word*>(row + 1); ++w)
+    Store(*w, 0);
   Store(row->comm_id, identity.comm_id);
-  Store(row->ranks, static_cast<uint32_t>(identity.rank) | static_cast<uint64_t>(static_cast<uint32_t>(identity.n_ranks)) << 32);
+  Store(row->ranks, static_cast<uint32_t>(identity.rank) |
+                        static_cast<uint64_t>(static_cast<uint32_t>(identity.n_ranks)) << 32);
   const uint32_t nodes = identity.n_nodes > 0 ? static_cast<uint32_t>(identity.n_nodes) : 0;
   Store(row->nodes, nodes | static_cast<uint64_t>(ordinal) << 32);
   Store(row->flags, (identity.api_events ? flight::kCommApiEvents : 0u) |
                         (identity.completion ? flight::kCommCompletionVisible : 0u));
   Store(row->ring, first | static_cast<uint64_t>(rows - 1) << 32);
-  for (uint32_t i = 0; identity.name != nullptr && identity.name[i] != 0 && i + 1 < sizeof(row->name); ++i) {
+  for (uint32_t i = 0;
+       identity.name != nullptr && identity.name[i] != 0 && i + 1 < sizeof(row->name); ++i) {
     row->name[i] = identity.name[i];
   }
   Store(row->created, Ticks());
-  row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 | uint64_t{1} << 63, std::memory_order_release);
+  row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 | uint64_t{1} << 63,
+                   std::memory_order_release);
   return flight::MakeHandle(image->nonce, flight::HandleKind::kContext,
                             static_cast<uint64_t>(row - image->comms) | generation << 16);
 }

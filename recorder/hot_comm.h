@@ -1,4 +1,5 @@
-// Communicators: rows, rings of operation rows, tombstones. Called from a profiler's init and finalize, not a hot path.
+// Communicators: rows, rings of operation rows, tombstones. Called from a profiler's init and
+// finalize, not a hot path.
 #ifndef RINGSCOPE_RECORDER_HOT_COMM_H_
 #define RINGSCOPE_RECORDER_HOT_COMM_H_
 
@@ -10,29 +11,33 @@ namespace ringscope::recorder {
 
 struct CommIdentity {
   uint64_t comm_id;
-  const char* name;    // may be nullptr; copied
-  int n_nodes;         // <= 0 unknown
+  const char* name;  // may be nullptr; copied
+  int n_nodes;       // <= 0 unknown
   int n_ranks;
   int rank;
-  uint32_t api;        // version of the profiler table, 1-6
-  bool api_events;     // CollApi / P2pApi will come
-  bool completion;     // KernelCh asked for and delivered by this release
+  uint32_t api;     // version of the profiler table, 1-6
+  bool api_events;  // CollApi / P2pApi will come
+  bool completion;  // KernelCh asked for and delivered by this release
 };
 
-// Opens a row and its ring; returns a context handle, never 0. Without a free row a handle that names none is returned and
-// the loss is counted.
+// Opens a row and its ring; returns a context handle, never 0. Without a free row a handle that
+// names none is returned and the loss is counted.
 uint64_t OpenCommunicator(Image* image, const CommIdentity& identity);
 
-// NCCL freed it (destroyed or aborted): the row stays as a tombstone. Asks for a snapshot when operations are open or when
-// it was the last one. Stale and unknown handles are counted and ignored.
+// NCCL freed it (destroyed or aborted): the row stays as a tombstone. Asks for a snapshot when
+// operations are open or when it was the last one. Stale and unknown handles are counted and
+// ignored.
 void CloseCommunicator(Image* image, uint64_t context);
 
 inline constexpr uint32_t kNoComm = 0xffff;
 
-// Row that a context handle names; nullptr for NULL, foreign, unknown or reused ones. Does not count: callers know why they
-// ask. A finalized communicator is returned too: callbacks after finalize are normal (shared proxies).
+// Row that a context handle names; nullptr for NULL, foreign, unknown or reused ones. Does not
+// count: callers know why they ask. A finalized communicator is returned too: callbacks after
+// finalize are normal (shared proxies).
 inline flight::CommRow* CommOf(Image* image, uint64_t context) {
-  if (flight::HandleNonce(context) != image->nonce || flight::KindOf(context) != flight::HandleKind::kContext) return nullptr;
+  if (flight::HandleNonce(context) != image->nonce ||
+      flight::KindOf(context) != flight::HandleKind::kContext)
+    return nullptr;
   const uint64_t payload = flight::HandlePayload(context);
   const auto index = static_cast<uint32_t>(payload & 0xffff);
   if (index >= flight::kCommRows) return nullptr;

@@ -8,7 +8,8 @@ namespace {
 using flight::EdgeRow;
 
 constexpr uint32_t kWays = 8;
-constexpr uint32_t kMessageWays = 4;  // of a set's rows, how many message counts may take: connections keep the others
+constexpr uint32_t kMessageWays =
+    4;  // of a set's rows, how many message counts may take: connections keep the others
 constexpr uint32_t kSets = flight::kEdgeRows / kWays;
 
 struct Key {
@@ -27,7 +28,8 @@ uint64_t Hash(const Key& key) {
 bool Matches(const EdgeRow& row, const Key& key) {
   const uint64_t stamp = Load(row.stamp);
   return stamp != 0 && (stamp >> 16 & 0xff) == key.channel && (stamp >> 24 & 0xff) == key.flags &&
-         (stamp >> 32 & 0xffff) == key.comm && Load(row.peer) == (key.peer | static_cast<uint64_t>(key.rank) << 32) &&
+         (stamp >> 32 & 0xffff) == key.comm &&
+         Load(row.peer) == (key.peer | static_cast<uint64_t>(key.rank) << 32) &&
          Load(row.context) == key.context;
 }
 
@@ -36,20 +38,24 @@ bool Idle(const EdgeRow& row) {
   return (ops & 0xffffffff) == ops >> 32;
 }
 
-// Fills a row that this thread has claimed. The generation goes on from the row's last use, which `queued` remembers.
+// Fills a row that this thread has claimed. The generation goes on from the row's last use, which
+// `queued` remembers.
 void Fill(EdgeRow* row, const Key& key, uint64_t generation, uint64_t now) {
-  for (flight::Word* w = &row->peer; w != reinterpret_cast<flight::Word*>(row + 1); ++w) Store(*w, 0);
+  for (flight::Word* w = &row->peer; w != reinterpret_cast<flight::Word*>(row + 1); ++w)
+    Store(*w, 0);
   Store(row->peer, key.peer | static_cast<uint64_t>(key.rank) << 32);
   Store(row->context, key.context);
   Store(row->changed, now);
-  row->stamp.store(generation | static_cast<uint64_t>(key.channel) << 16 | static_cast<uint64_t>(key.flags) << 24 |
+  row->stamp.store(generation | static_cast<uint64_t>(key.channel) << 16 |
+                       static_cast<uint64_t>(key.flags) << 24 |
                        static_cast<uint64_t>(key.comm) << 32 | uint64_t{1} << 63,
                    std::memory_order_release);
 }
 
-// Finds the edge's row, or takes a free one, or evicts the idle one that rested longest. Message counts are never evicted:
-// what they count cannot be had again; so they may take half of a set only. nullptr when all eight are busy (counted). Several progress threads may take rows of
-// one set: the stamp is claimed by compare-exchange, once in the life of an edge.
+// Finds the edge's row, or takes a free one, or evicts the idle one that rested longest. Message
+// counts are never evicted: what they count cannot be had again; so they may take half of a set
+// only. nullptr when all eight are busy (counted). Several progress threads may take rows of one
+// set: the stamp is claimed by compare-exchange, once in the life of an edge.
 EdgeRow* FindOrTake(Image* image, const Key& key, uint64_t now) {
   EdgeRow* set = &image->edges[Hash(key) % kSets * kWays];
   for (uint32_t i = 0; i < kWays; ++i) {
@@ -94,16 +100,22 @@ EdgeRow* StaleEdge(Image* image) {
 
 uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
   const flight::CommRow* comm = CommOf(image, call.context);
-  // PXN: another process's operation. Neither its context nor its parent may be followed; both are kept as they are.
+  // PXN: another process's operation. Neither its context nor its parent may be followed; both are
+  // kept as they are.
   const bool foreign = call.pid != image->header->pid || comm == nullptr;
   if (foreign) {
-    Count(image, call.context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
+    Count(image,
+          call.context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
     comm = nullptr;
   }
-  const bool parent_p2p = flight::HandleNonce(call.parent) != 0 && flight::KindOf(call.parent) == flight::HandleKind::kOp &&
+  const bool parent_p2p = flight::HandleNonce(call.parent) != 0 &&
+                          flight::KindOf(call.parent) == flight::HandleKind::kOp &&
                           call.parent & flight::kOpIsP2p;
   const uint64_t now = Ticks();
-  const Key key = {foreign ? kNoComm : IndexOf(image, comm), foreign ? call.context : 0, call.rank, call.peer,
+  const Key key = {foreign ? kNoComm : IndexOf(image, comm),
+                   foreign ? call.context : 0,
+                   call.rank,
+                   call.peer,
                    call.channel & 0xff,
                    (call.send ? flight::kEdgeSend : 0u) | (parent_p2p ? flight::kEdgeP2p : 0u) |
                        (foreign ? flight::kEdgeForeign : 0u)};
@@ -115,7 +127,9 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
     Store(edge->foreign, call.parent);
   } else {
     uint32_t generation = 0;
-    flight::OpRow* op = flight::KindOf(call.parent) == flight::HandleKind::kOp ? OpOf(image, call.parent, &generation) : nullptr;
+    flight::OpRow* op = flight::KindOf(call.parent) == flight::HandleKind::kOp
+                            ? OpOf(image, call.parent, &generation)
+                            : nullptr;
     if (op != nullptr) {
       const uint64_t lane = Load(op->proxy_ops);
       if ((lane & 0xffffffff) == generation) {
@@ -133,12 +147,13 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
       image->nonce, flight::HandleKind::kProxyOp,
       static_cast<uint64_t>(edge - image->edges) | generation << 12 | (ordinal & 0x3f) << 18 |
           static_cast<uint64_t>(row_low) << 24 | steps << 32);
-  // An operation appended behind another one is no progress of the edge: `changed` stays, or a stall would look young.
+  // An operation appended behind another one is no progress of the edge: `changed` stays, or a
+  // stall would look young.
   const bool idle = Idle(*edge);
   Store(edge->chunk, call.chunk | static_cast<uint64_t>(call.n_steps) << 32);
   Store(edge->queued, handle);
   Store(edge->ops, (ops & 0xffffffff00000000) | ordinal);
-  if (idle) BeginOp(image, edge, handle);
+  if (idle) BeginOp(edge, handle);
   return handle;
 }
 
@@ -156,18 +171,23 @@ void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
   Store(edge->changed, now);
 }
 
-void BeginOp(Image* image, EdgeRow* edge, uint64_t proxy_op) {
+void BeginOp(EdgeRow* edge, uint64_t proxy_op) {
   const uint64_t now = Ticks() & ~uint64_t{1};
-  // Steps of the operation before that never ended (an abort) leave their state now, or the sums would not close.
+  // Steps of the operation before that never ended (an abort) leave their state now, or the sums
+  // would not close.
   const flight::StepCounts counts(Load(edge->steps));
   for (uint32_t f = 1; f < 4; ++f) {
-    const uint64_t open = counts.reached[0] > counts.reached[f] ? counts.reached[0] - counts.reached[f] : 0;
+    const uint64_t open =
+        counts.reached[0] > counts.reached[f] ? counts.reached[0] - counts.reached[f] : 0;
     if (open != 0) Store(edge->entered[f], Load(edge->entered[f]) + now * open);
   }
   Store(edge->steps_total, Load(edge->steps_total) + counts.done());
   Store(edge->steps, 0);
   Store(edge->current, proxy_op);
   Store(edge->changed, now);
+}
+
+void FirstStep(Image* image, const EdgeRow* edge) {
   const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
   if (index >= flight::kCommRows) return;
   flight::CommRow* comm = &image->comms[index];
@@ -190,14 +210,20 @@ void ProxyOpStop(Image* image, uint64_t handle) {
   Store(comm->last_progress, now);
   const uint64_t ring = Load(comm->ring);
   const uint32_t mask = static_cast<uint32_t>(ring >> 32);
-  flight::OpRow* op = &image->ops[(static_cast<uint32_t>(ring) + (flight::ProxyOpRowLow(handle) & mask)) % flight::kOpRows];
+  flight::OpRow* op =
+      &image->ops[(static_cast<uint32_t>(ring) + (flight::ProxyOpRowLow(handle) & mask)) %
+                  flight::kOpRows];
   const uint64_t lane = Load(op->proxy_ops);
   if ((lane >> 32 & 0xffff) > lane >> 48) Store(op->proxy_ops, lane + (uint64_t{1} << 48));
 }
 
 void CountMessage(Image* image, flight::CommRow* comm, uint32_t peer, bool send, uint64_t bytes) {
   const uint64_t now = Ticks();
-  const Key key = {IndexOf(image, comm), 0, static_cast<uint32_t>(Load(comm->ranks)), peer, 255,
+  const Key key = {IndexOf(image, comm),
+                   0,
+                   static_cast<uint32_t>(Load(comm->ranks)),
+                   peer,
+                   255,
                    (send ? flight::kEdgeSend : 0u) | flight::kEdgeP2p | flight::kEdgePseudo};
   EdgeRow* edge = FindOrTake(image, key, now);
   if (edge == nullptr) return;

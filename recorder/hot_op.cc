@@ -9,8 +9,8 @@ using flight::OpRow;
 
 constexpr uint32_t kGroupRows = 8;  // point-to-point tasks of one group with a row of their own
 
-// An operation that was entered before one that is finished, in another group, is over: the kernels of one communicator run
-// in order.
+// An operation that was entered before one that is finished, in another group, is over: the kernels
+// of one communicator run in order.
 bool Overtaken(const flight::CommRow* comm, const OpRow* row) {
   return Load(row->entered) < Load(comm->done_entered) &&
          (Load(row->group) & 0xffffffffffff) != Load(comm->done_group);
@@ -19,7 +19,8 @@ bool Overtaken(const flight::CommRow* comm, const OpRow* row) {
 bool Reusable(const flight::CommRow* comm, const OpRow* row) {
   const uint64_t ranks = Load(comm->ranks);
   const bool visible = Load(comm->flags) & flight::kCommCompletionVisible;
-  return !flight::OpOpen(*row, visible, static_cast<uint32_t>(ranks), static_cast<uint32_t>(ranks >> 32)) ||
+  return !flight::OpOpen(*row, visible, static_cast<uint32_t>(ranks),
+                         static_cast<uint32_t>(ranks >> 32)) ||
          Overtaken(comm, row);
 }
 
@@ -30,19 +31,30 @@ uint64_t GroupWord(const Image* image, const flight::ThreadRow* thread) {
 
 uint64_t SizeOf(flight::DataType type) {
   switch (type) {
-    case flight::DataType::kInt32: case flight::DataType::kUint32: case flight::DataType::kFloat32: return 4;
-    case flight::DataType::kInt64: case flight::DataType::kUint64: case flight::DataType::kFloat64: return 8;
-    case flight::DataType::kFloat16: case flight::DataType::kBfloat16: return 2;
-    default: return 1;
+    case flight::DataType::kInt32:
+    case flight::DataType::kUint32:
+    case flight::DataType::kFloat32:
+      return 4;
+    case flight::DataType::kInt64:
+    case flight::DataType::kUint64:
+    case flight::DataType::kFloat64:
+      return 8;
+    case flight::DataType::kFloat16:
+    case flight::DataType::kBfloat16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
 uint64_t NoRow(const Image* image, bool p2p) {
-  return flight::MakeHandle(image->nonce, flight::HandleKind::kOp, flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kOp,
+                            flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
 }
 
 // Later point-to-point tasks of a large group: one row for all of them.
-uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call) {
+uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread,
+                  const OpCall& call) {
   Count(image, flight::Counter::kGroupedTail);
   Store(comm->p2ps, Load(comm->p2ps) + 1);
   const uint64_t handle = Load(thread->group_tail);
@@ -59,7 +71,9 @@ uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread
 
 OpRow* RejectHandle(Image* image, uint64_t handle) {
   const bool ours = flight::HandleNonce(handle) == image->nonce;
-  if (ours && flight::KindOf(handle) == flight::HandleKind::kOp && flight::OpRowOf(handle) == flight::kNoOpRow) return nullptr;
+  if (ours && flight::KindOf(handle) == flight::HandleKind::kOp &&
+      flight::OpRowOf(handle) == flight::kNoOpRow)
+    return nullptr;
   if (handle == 0) {
     Count(image, flight::Counter::kNullHandle);
   } else if (flight::HandleNonce(handle) != 0 && !ours) {
@@ -70,14 +84,16 @@ OpRow* RejectHandle(Image* image, uint64_t handle) {
   return nullptr;
 }
 
-uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call, uint64_t now) {
+uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call,
+                uint64_t now) {
   const bool p2p = call.flags & flight::kOpP2p;
   flight::Word& counter = p2p ? comm->p2ps : comm->collectives;
   const uint64_t position = Load(counter) + 1;
   Store(counter, position);
   const uint64_t ring = Load(comm->ring);
   const uint64_t taken = comm->head.fetch_add(1, std::memory_order_relaxed);
-  const uint32_t index = static_cast<uint32_t>(ring) + (static_cast<uint32_t>(taken) & static_cast<uint32_t>(ring >> 32));
+  const uint32_t index = static_cast<uint32_t>(ring) +
+                         (static_cast<uint32_t>(taken) & static_cast<uint32_t>(ring >> 32));
   OpRow* row = &image->ops[index];
   const uint64_t old = Load(row->stamp);
   if (old != 0 && !Reusable(comm, row)) {
@@ -85,7 +101,8 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
     Store(comm->no_row, Load(comm->no_row) + 1);
     return NoRow(image, p2p);
   }
-  // The generation of a ring's turn: rows of another turn, and of another owner of the ring, differ.
+  // The generation of a ring's turn: rows of another turn, and of another owner of the ring,
+  // differ.
   uint32_t generation = static_cast<uint32_t>(Load(row->launch) & 0xffffffff);
   const uint32_t lane = static_cast<uint32_t>(Load(row->kernel) & 0xffffffff);
   const uint32_t proxy = static_cast<uint32_t>(Load(row->proxy_ops) & 0xffffffff);
@@ -107,10 +124,12 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
   Store(row->enqueued, 0);
   Store(row->sequence, uint64_t{0xffffffff} << 32);
   row->stamp.store(generation | static_cast<uint64_t>(IndexOf(image, comm)) << 32 |
-                       static_cast<uint64_t>(call.func) << 48 | static_cast<uint64_t>(call.type) << 56,
+                       static_cast<uint64_t>(call.func) << 48 |
+                       static_cast<uint64_t>(call.type) << 56,
                    std::memory_order_release);
-  return flight::MakeHandle(image->nonce, flight::HandleKind::kOp,
-                            index | static_cast<uint64_t>(generation) << 16 | (p2p ? flight::kOpIsP2p : 0));
+  return flight::MakeHandle(
+      image->nonce, flight::HandleKind::kOp,
+      index | static_cast<uint64_t>(generation) << 16 | (p2p ? flight::kOpIsP2p : 0));
 }
 
 uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
@@ -123,7 +142,8 @@ uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
   const uint64_t now = Ticks();
   OpCall call = given;
   call.flags |= flight::kOpFromApi;
-  // GroupApi says how deep: 1 is the implicit group of a single call, more is inside ncclGroupStart.
+  // GroupApi says how deep: 1 is the implicit group of a single call, more is inside
+  // ncclGroupStart.
   if (thread != nullptr && (Load(thread->call) >> 8 & 0xff) > 1) call.flags |= flight::kOpGrouped;
   uint64_t handle = 0;
   const bool p2p = call.flags & flight::kOpP2p;
@@ -160,7 +180,8 @@ uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
   return handle;
 }
 
-uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call, const OpLaunch& launch) {
+uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call,
+                     const OpLaunch& launch) {
   flight::CommRow* comm = CommOf(image, context);
   if (comm == nullptr) {
     Count(image, context == 0 ? flight::Counter::kNullContext : flight::Counter::kForeignContext);
@@ -170,18 +191,23 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
   uint64_t handle = parent;
   uint32_t generation = 0;
   OpRow* row = nullptr;
-  const bool ours = flight::KindOf(parent) == flight::HandleKind::kOp && flight::HandleNonce(parent) == image->nonce;
+  const bool ours = flight::KindOf(parent) == flight::HandleKind::kOp &&
+                    flight::HandleNonce(parent) == image->nonce;
   const bool no_row = ours && flight::OpRowOf(parent) == flight::kNoOpRow;
   if (ours && !no_row) {
     row = OpOf(image, parent, &generation);
-    // A second launch of the same API call is the replay of a captured graph: an operation of its own.
+    // A second launch of the same API call is the replay of a captured graph: an operation of its
+    // own.
     const bool again = row != nullptr && (Load(row->launch) & 0xffffffff) == generation;
     const bool tail = row != nullptr && Load(row->stream) >> 48 & flight::kOpTail;
-    if ((again && !tail) || (row != nullptr && (Load(row->stamp) >> 32 & 0xffff) != IndexOf(image, comm))) row = nullptr;
+    if ((again && !tail) ||
+        (row != nullptr && (Load(row->stamp) >> 32 & 0xffff) != IndexOf(image, comm)))
+      row = nullptr;
   }
   if (row == nullptr && !no_row) {
     OpCall own = call;
-    if (Load(comm->flags) & flight::kCommApiEvents && flight::KindOf(parent) == flight::HandleKind::kOp) {
+    if (Load(comm->flags) & flight::kCommApiEvents &&
+        flight::KindOf(parent) == flight::HandleKind::kOp) {
       own.flags |= flight::kOpGraph;
     }
     handle = OpenOp(image, comm, ThisThread(image), own, Ticks());
@@ -198,7 +224,8 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
   const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
   const uint32_t peer = launch.peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(launch.peer);
   Store(row->sequence, launch.sequence | static_cast<uint64_t>(peer) << 32);
-  row->launch.store(generation | static_cast<uint64_t>(launch.algo) << 32 | static_cast<uint64_t>(launch.proto) << 40 |
+  row->launch.store(generation | static_cast<uint64_t>(launch.algo) << 32 |
+                        static_cast<uint64_t>(launch.proto) << 40 |
                         static_cast<uint64_t>(tail ? 0 : launch.channels & 0xff) << 48 |
                         static_cast<uint64_t>(launch.warps & 0xff) << 56,
                     std::memory_order_release);

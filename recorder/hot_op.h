@@ -1,7 +1,8 @@
-// Operations: the callbacks of CollApi / P2pApi (API lane), Coll / P2p (launcher lane) and KernelCh (proxy lane).
+// Operations: the callbacks of CollApi / P2pApi (API lane), Coll / P2p (launcher lane) and KernelCh
+// (proxy lane).
 //
-// Each function is a handful of relaxed stores into the operation's row. What comes in as a handle is checked against the
-// row's generation; what does not fit is counted and ignored.
+// Each function is a handful of relaxed stores into the operation's row. What comes in as a handle
+// is checked against the row's generation; what does not fit is counted and ignored.
 #ifndef RINGSCOPE_RECORDER_HOT_OP_H_
 #define RINGSCOPE_RECORDER_HOT_OP_H_
 
@@ -17,9 +18,9 @@ struct OpCall {
   flight::Func func;
   flight::DataType type;
   uint64_t count;
-  int root;        // -1 none
-  uint64_t stream; // 0 unknown
-  uint32_t flags;  // enum OpFlags
+  int root;         // -1 none
+  uint64_t stream;  // 0 unknown
+  uint32_t flags;   // enum OpFlags
 };
 
 struct OpLaunch {
@@ -33,13 +34,14 @@ struct OpLaunch {
 
 constexpr uint32_t kOpGenerationMask = (1u << flight::kOpGenerationBits) - 1;
 
-// Row that an Op or Kernel handle names, and its generation; nullptr (counted) when it is NULL, foreign, garbage or stale;
-// nullptr (not counted again) when its operation found no room.
+// Row that an Op or Kernel handle names, and its generation; nullptr (counted) when it is NULL,
+// foreign, garbage or stale; nullptr (not counted again) when its operation found no room.
 flight::OpRow* RejectHandle(Image* image, uint64_t handle);
 inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) {
   const uint64_t payload = flight::HandlePayload(handle);
   const uint32_t index = flight::OpRowOf(payload);
-  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= flight::kOpRows, 0)) {
+  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= flight::kOpRows,
+                       0)) {
     return RejectHandle(image, handle);
   }
   flight::OpRow* row = &image->ops[index];
@@ -51,13 +53,14 @@ inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) 
   return row;
 }
 
-// Opens a row for an operation and returns its handle; one that names no row (kNoOpRow) when the ring has no room (counted,
-// positions advance): the launch and the kernels that follow must not be taken for another operation.
-// `thread` may be nullptr.
-uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call, uint64_t now);
+// Opens a row for an operation and returns its handle; one that names no row (kNoOpRow) when the
+// ring has no room (counted, positions advance): the launch and the kernels that follow must not be
+// taken for another operation. `thread` may be nullptr.
+uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, const OpCall& call,
+                uint64_t now);
 
-// CollApi / P2pApi start: enters the call in the thread's row too. A point-to-point task beyond the eighth of its group
-// shares the ninth row (tail).
+// CollApi / P2pApi start: enters the call in the thread's row too. A point-to-point task beyond the
+// eighth of its group shares the ninth row (tail).
 uint64_t ApiStart(Image* image, uint64_t context, const OpCall& call);
 
 inline void ApiStop(Image* image, uint64_t handle) {
@@ -70,8 +73,10 @@ inline void ApiStop(Image* image, uint64_t handle) {
   }
 }
 
-// Coll / P2p start. `parent` is the API handle, or anything else (then the operation is known from its launch only).
-uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call, const OpLaunch& launch);
+// Coll / P2p start. `parent` is the API handle, or anything else (then the operation is known from
+// its launch only).
+uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call,
+                     const OpLaunch& launch);
 
 inline void LaunchStop(Image* image, uint64_t handle) {
   uint32_t generation = 0;
@@ -89,8 +94,9 @@ inline void LaunchStop(Image* image, uint64_t handle) {
 inline uint64_t KernelStart(Image* image, uint64_t parent, uint32_t channel, uint64_t gpu_ns) {
   if (parent == 0) return 0;
   uint32_t generation = 0;
-  flight::OpRow* row = flight::KindOf(parent) == flight::HandleKind::kOp ? OpOf(image, parent, &generation)
-                                                                         : RejectHandle(image, parent);
+  flight::OpRow* row = flight::KindOf(parent) == flight::HandleKind::kOp
+                           ? OpOf(image, parent, &generation)
+                           : RejectHandle(image, parent);
   if (row == nullptr) return 0;
   const uint64_t now = Ticks();
   const uint64_t lane = Load(row->kernel);
@@ -119,8 +125,9 @@ inline void KernelGpuStop(Image* image, uint64_t handle, uint64_t gpu_ns) {
   if (gpu_ns > Load(row->gpu_finished)) Store(row->gpu_finished, gpu_ns);
 }
 
-// KernelCh stop. NCCL <= 2.30 can stop a handle twice, and lose the stop of another one: the count never exceeds the starts,
-// and a lost stop is made up for by the operations that finish later (CommRow::done_entered).
+// KernelCh stop. NCCL <= 2.30 can stop a handle twice, and lose the stop of another one: the count
+// never exceeds the starts, and a lost stop is made up for by the operations that finish later
+// (CommRow::done_entered).
 inline void KernelStop(Image* image, uint64_t handle) {
   uint32_t generation = 0;
   flight::OpRow* row = OpOf(image, handle, &generation);
@@ -158,11 +165,14 @@ inline uint64_t GroupStart(Image* image, uint64_t context, uint32_t depth, bool 
   const flight::CommRow* comm = CommOf(image, context);
   EnterCall(thread, flight::Call::kGroup,
             static_cast<uint64_t>(depth & 0xff) << 8 | static_cast<uint64_t>(captured) << 16 |
-                static_cast<uint64_t>(IndexOf(image, comm)) << 32, Ticks());
-  return flight::MakeHandle(image->nonce, flight::HandleKind::kGroup, IndexOf(image, thread) | ordinal << 16);
+                static_cast<uint64_t>(IndexOf(image, comm)) << 32,
+            Ticks());
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kGroup,
+                            IndexOf(image, thread) | ordinal << 16);
 }
 
-// Thread row of a GroupApi or KernelLaunch handle; nullptr when the thread is in another group by now.
+// Thread row of a GroupApi or KernelLaunch handle; nullptr when the thread is in another group by
+// now.
 inline flight::ThreadRow* GroupThread(Image* image, uint64_t handle) {
   const uint32_t index = handle & 0xffff;
   if (flight::HandleNonce(handle) != image->nonce || index >= flight::kThreadRows) return nullptr;
@@ -176,7 +186,8 @@ inline void GroupEnding(Image* image, uint64_t handle) {
   }
 }
 inline void GroupStop(Image* image, uint64_t handle) {
-  if (flight::ThreadRow* thread = GroupThread(image, handle)) EnterCall(thread, flight::Call::kNone, 0, Ticks());
+  if (flight::ThreadRow* thread = GroupThread(image, handle))
+    EnterCall(thread, flight::Call::kNone, 0, Ticks());
 }
 
 inline uint64_t KernelLaunchStart(Image* image, uint64_t stream) {
@@ -185,7 +196,8 @@ inline uint64_t KernelLaunchStart(Image* image, uint64_t stream) {
   const uint64_t call = Load(thread->call);
   Store(thread->stream, stream);
   EnterCall(thread, flight::Call::kKernelLaunch, call & ~uint64_t{0xff}, Ticks());
-  return flight::MakeHandle(image->nonce, flight::HandleKind::kLaunch, IndexOf(image, thread) | (call & 15) << 16);
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kLaunch,
+                            IndexOf(image, thread) | (call & 15) << 16);
 }
 inline void KernelLaunchStop(Image* image, uint64_t handle) {
   const uint32_t index = handle & 0xffff;
@@ -194,7 +206,8 @@ inline void KernelLaunchStop(Image* image, uint64_t handle) {
   const uint64_t call = Load(thread->call);
   if ((call & 0xff) != static_cast<uint64_t>(flight::Call::kKernelLaunch)) return;
   const uint64_t before = flight::HandlePayload(handle) >> 16 & 15;
-  EnterCall(thread, static_cast<flight::Call>(before), before ? call & ~uint64_t{0xff} : 0, Ticks());
+  EnterCall(thread, static_cast<flight::Call>(before), before ? call & ~uint64_t{0xff} : 0,
+            Ticks());
 }
 
 }  // namespace ringscope::recorder

@@ -7,12 +7,12 @@
 
 namespace ringscope::recorder {
 
-thread_local ThreadSlot t_slot __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
+__thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
 
 namespace {
 
-// A row whose thread ended without telling us (NCCL's short-lived helper threads) is free again. Only asked when the table
-// is full: one system call a row, on a thread's first callback.
+// A row whose thread ended without telling us (NCCL's short-lived helper threads) is free again.
+// Only asked when the table is full: one system call a row, on a thread's first callback.
 bool ThreadIsGone(const Image* image, uint64_t tid) {
   return syscall(SYS_tgkill, image->header->pid, static_cast<pid_t>(tid), 0) != 0 && errno == ESRCH;
 }
@@ -40,7 +40,8 @@ flight::ThreadRow* RegisterThread(Image* image) {
   }
   for (uint32_t i = 0; i < flight::kThreadRows && mine == nullptr; ++i) {
     const uint64_t owner = Load(image->threads[i].tid);
-    if (owner != 0 && ThreadIsGone(image, owner)) mine = Take(image, &image->threads[i], owner, tid);
+    if (owner != 0 && ThreadIsGone(image, owner))
+      mine = Take(image, &image->threads[i], owner, tid);
   }
   if (mine == nullptr) Count(image, flight::Counter::kThreadNoRow);
   errno = saved;

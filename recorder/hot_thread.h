@@ -1,5 +1,6 @@
-// The calling thread's row: which call it is in, since when. Found through one initial-exec thread-local pointer (16 bytes of
-// static TLS in all, see docs/recorder.md), made on a thread's first callback.
+// The calling thread's row: which call it is in, since when. Found through one initial-exec
+// thread-local pointer (16 bytes of static TLS in all, see docs/recorder.md), made on a thread's
+// first callback.
 #ifndef RINGSCOPE_RECORDER_HOT_THREAD_H_
 #define RINGSCOPE_RECORDER_HOT_THREAD_H_
 
@@ -17,9 +18,11 @@ struct ThreadSlot {
   flight::ThreadRow* row;
   Image* image;  // the row belongs to this image: a forked child has another one
 };
-extern thread_local ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
+// __thread, not thread_local: the latter would export a weak wrapper function of ours.
+extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
 
-// Slow path: takes a free row (one gettid() a thread, errno preserved). nullptr when all are taken; counted.
+// Slow path: takes a free row (one gettid() a thread, errno preserved). nullptr when all are taken;
+// counted.
 flight::ThreadRow* RegisterThread(Image* image);
 
 // Row of the calling thread; nullptr when the table is full.
@@ -31,7 +34,8 @@ inline uint32_t IndexOf(const Image* image, const flight::ThreadRow* row) {
   return row ? static_cast<uint32_t>(row - image->threads) : 0xffff;
 }
 
-// What a thread is in. A word of its own, valid alone: call | depth << 8 | captured << 16 | communicator row << 32.
+// What a thread is in. A word of its own, valid alone: call | depth << 8 | captured << 16 |
+// communicator row << 32.
 inline void EnterCall(flight::ThreadRow* thread, flight::Call call, uint64_t rest, uint64_t now) {
   Store(thread->since, now);
   Store(thread->call, static_cast<uint64_t>(call) | rest);

@@ -67,7 +67,8 @@ struct Comm {
   }
   void* Coll(void* api, uint8_t channels = 1, const char* func = "AllReduce", size_t count = 1024) {
     Descr d = Make(abi::kColl, api);
-    d.coll = {7, func, nullptr, nullptr, count, 0, "ncclFloat32", channels, 8, "RING", "SIMPLE", nullptr};
+    d.coll = {7,        func, nullptr, nullptr,  count,  0, "ncclFloat32",
+              channels, 8,    "RING",  "SIMPLE", nullptr};
     return Start(d);
   }
   void* P2p(void* api, const char* func, int peer, size_t count = 16) {
@@ -80,7 +81,8 @@ struct Comm {
     d.kernel_ch = {channel, gpu};
     return Start(d);
   }
-  void* ProxyOp(void* coll, int peer, bool send, int steps = 12, uint8_t channel = 0, int pid = getpid()) {
+  void* ProxyOp(void* coll, int peer, bool send, int steps = 12, uint8_t channel = 0,
+                int pid = getpid()) {
     Descr d = Make(abi::kProxyOp, coll);
     d.proxy_op = {pid, channel, peer, steps, 4194304, send};
     return Start(d);
@@ -96,7 +98,8 @@ struct Comm {
     args.proxy_step.trans_size = bytes;
     ncclProfiler_v6.record_event_state(handle, state, &args);
   }
-  // Enters and enqueues one collective; returns the Coll handle, which stays the parent of what comes later.
+  // Enters and enqueues one collective; returns the Coll handle, which stays the parent of what
+  // comes later.
   void* Enqueue(uint8_t channels = 1, const char* func = "AllReduce", size_t count = 1024) {
     void* group = Group();
     ncclProfiler_v6.record_event_state(group, abi::kGroupStartApiStop, nullptr);
@@ -119,11 +122,19 @@ struct Comm {
   static recorder::Image* image() { return recorder::Current(); }
 };
 
-inline flight::OpRow& OpRow(void* handle) { return recorder::Current()->ops[flight::OpRowOf(Bits(handle))]; }
-inline flight::EdgeRow& EdgeRow(void* handle) { return recorder::Current()->edges[flight::ProxyOpEdge(Bits(handle))]; }
-inline uint64_t CounterValue(flight::Counter c) { return Load(recorder::Current()->counters[static_cast<uint32_t>(c)]); }
+inline flight::OpRow& OpRow(void* handle) {
+  return recorder::Current()->ops[flight::OpRowOf(Bits(handle))];
+}
+inline flight::EdgeRow& EdgeRow(void* handle) {
+  return recorder::Current()->edges[flight::ProxyOpEdge(Bits(handle))];
+}
+inline uint64_t CounterValue(flight::Counter c) {
+  return Load(recorder::Current()->counters[static_cast<uint32_t>(c)]);
+}
 inline uint32_t KernelsStarted(const flight::OpRow& row) { return Load(row.kernel) >> 32 & 0xffff; }
-inline uint32_t KernelsStopped(const flight::OpRow& row) { return static_cast<uint32_t>(Load(row.kernel) >> 48); }
+inline uint32_t KernelsStopped(const flight::OpRow& row) {
+  return static_cast<uint32_t>(Load(row.kernel) >> 48);
+}
 inline bool Open(const flight::OpRow& row) { return flight::OpOpen(row, true, 0, 4); }
 
 }  // namespace ringscope::testing

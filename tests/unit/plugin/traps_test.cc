@@ -18,15 +18,17 @@ namespace {
 using flight::Counter;
 using flight::StepState;
 
-constexpr uint64_t kAllTypes[] = {0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000,
-                                  0x8000, 1ull << 40, 0, 3, ~0ull};
+constexpr uint64_t kAllTypes[] = {0x1,    0x2,    0x4,        0x8,   0x10,  0x20,   0x40,
+                                  0x80,   0x100,  0x200,      0x400, 0x800, 0x1000, 0x2000,
+                                  0x4000, 0x8000, 1ull << 40, 0,     3,     ~0ull};
 
 TEST(Traps, HandleIsAlwaysWritten) {
   Comm comm(1);
   for (uint64_t type : kAllTypes) {
     // Fields that are read must be plausible; everything else stays garbage.
     Descr d = Make(type, nullptr);
-    if (type == abi::kColl) d.coll = {0, nullptr, nullptr, nullptr, 1, 0, nullptr, 1, 1, nullptr, nullptr, nullptr};
+    if (type == abi::kColl)
+      d.coll = {0, nullptr, nullptr, nullptr, 1, 0, nullptr, 1, 1, nullptr, nullptr, nullptr};
     if (type == abi::kP2p) d.p2p = {nullptr, nullptr, nullptr, 1, 1, 1, nullptr};
     if (type == abi::kCollApi) d.coll_api = {nullptr, 1, nullptr, 0, nullptr, false};
     if (type == abi::kP2pApi) d.p2p_api = {nullptr, 1, nullptr, nullptr, false};
@@ -43,7 +45,8 @@ TEST(Traps, HandleIsAlwaysWritten) {
 
 TEST(Traps, NullStaleAndGarbageHandlesAreCountedAndIgnored) {
   Comm comm(2);
-  const uint64_t null_before = CounterValue(Counter::kNullHandle), garbage_before = CounterValue(Counter::kGarbageHandle);
+  const uint64_t null_before = CounterValue(Counter::kNullHandle),
+                 garbage_before = CounterValue(Counter::kGarbageHandle);
   EXPECT_EQ(ncclProfiler_v6.stop_event(nullptr), 0);
   EXPECT_EQ(ncclProfiler_v6.record_event_state(nullptr, 8, nullptr), 0);
   EXPECT_EQ(ncclProfiler_v6.stop_event(kGarbage), 0);
@@ -65,7 +68,8 @@ TEST(Traps, StateArgumentsMayBeNull) {
   void* kernel = comm.Kernel(coll);
   void* group = comm.Group();
   for (void* handle : {op, step, kernel, group, coll}) {
-    for (uint32_t state = 0; state < 64; ++state) EXPECT_EQ(ncclProfiler_v6.record_event_state(handle, state, nullptr), 0);
+    for (uint32_t state = 0; state < 64; ++state)
+      EXPECT_EQ(ncclProfiler_v6.record_event_state(handle, state, nullptr), 0);
   }
   comm.Finalize();
 }
@@ -73,7 +77,8 @@ TEST(Traps, StateArgumentsMayBeNull) {
 TEST(Traps, InitNeverFailsAndWritesTheOneMask) {
   Comm first(4), second(5);
   EXPECT_EQ(first.mask, 0xF5F);
-  EXPECT_EQ(second.mask, 0xF5F) << "the mask is process-wide: every communicator writes the same value";
+  EXPECT_EQ(second.mask, 0xF5F)
+      << "the mask is process-wide: every communicator writes the same value";
   EXPECT_NE(first.context, nullptr);
   EXPECT_NE(first.context, second.context);
   void* context = nullptr;
@@ -274,7 +279,8 @@ TEST(Traps, WaitTimesAddUp) {
   const flight::StepCounts counts(Load(edge.steps));
   const uint64_t gpu = flight::WaitTicks(entered, counts, 0, end, end - begin, 0);
   const uint64_t peer = flight::WaitTicks(entered, counts, 1, end, end - begin, 0);
-  EXPECT_NEAR(static_cast<double>(gpu) / static_cast<double>(peer), 4.0, 1.5) << "20 ms against 5 ms, three steps each";
+  EXPECT_NEAR(static_cast<double>(gpu) / static_cast<double>(peer), 4.0, 1.5)
+      << "20 ms against 5 ms, three steps each";
   entered[1] = 0;  // a writer killed between two stores
   EXPECT_EQ(flight::WaitTicks(entered, counts, 0, end, end - begin, 0), 0u);
   comm.Finalize();
@@ -296,9 +302,10 @@ TEST(Traps, ForeignProxyOperationIsKeptApart) {
   Comm comm(16);
   const uint64_t op_rows = Load(comm.Row().head);
   const uint64_t foreign_nonce = recorder::Current()->nonce == 9 ? 10 : 9;
-  void* foreign_parent = reinterpret_cast<void*>(
-      flight::MakeHandle(foreign_nonce, flight::HandleKind::kOp, 5 | 1ull << 16 | flight::kOpLaunched));
-  void* foreign_context = reinterpret_cast<void*>(flight::MakeHandle(foreign_nonce, flight::HandleKind::kContext, 3 | 1 << 16));
+  void* foreign_parent = reinterpret_cast<void*>(flight::MakeHandle(
+      foreign_nonce, flight::HandleKind::kOp, 5 | 1ull << 16 | flight::kOpLaunched));
+  void* foreign_context = reinterpret_cast<void*>(
+      flight::MakeHandle(foreign_nonce, flight::HandleKind::kContext, 3 | 1 << 16));
   Descr d = Make(abi::kProxyOp, foreign_parent);
   d.rank = 2;
   d.proxy_op = {getpid() + 1, 1, 6, 28, 1 << 20, 1};
@@ -395,31 +402,54 @@ TEST(Traps, V4ReadsOneByteOfTheType) {
 
 TEST(Traps, FallbackIsNotedOnlyOnOneNode) {
   Comm one(20, 0, 4, 1), two(21, 0, 4, 2);
-  for (Comm* comm : {&one, &two}) comm->Step(comm->ProxyOp(comm->Enqueue(), 1, true), 0);
+  for (Comm* comm : {&one, &two}) {
+    void* op = comm->ProxyOp(comm->Enqueue(), 1, true);
+    void* step = comm->Step(op, 0);
+    EXPECT_FALSE(Load(comm->Row().flags) & flight::kCommHasSteps)
+        << "a proxy operation alone is no network step";
+    comm->State(step, abi::kStepSendGpuWait);
+    EXPECT_TRUE(Load(comm->Row().flags) & flight::kCommHasSteps);
+  }
   EXPECT_TRUE(Load(one.Row().flags) & flight::kCommFallbackNoted);
   EXPECT_FALSE(Load(two.Row().flags) & flight::kCommFallbackNoted);
   one.Finalize();
   two.Finalize();
 }
 
-// Random callbacks through random handles, from several threads: nothing crashes, rows stay inside their tables, and an
-// innocent communicator's counts are exact.
+// Random callbacks through random handles, from several threads: nothing crashes, rows stay inside
+// their tables, and an innocent communicator's counts are exact.
 TEST(Traps, RandomCallbacksFromManyThreads) {
   Comm innocent(22);
   auto storm = [](unsigned seed) {
     std::mt19937_64 random(seed);
     std::vector<void*> known = {nullptr, kGarbage};
     for (int i = 0; i < 60000; ++i) {
-      auto any = [&] { return random() % 8 ? known[random() % known.size()] : reinterpret_cast<void*>(random()); };
+      auto any = [&] {
+        return random() % 8 ? known[random() % known.size()] : reinterpret_cast<void*>(random());
+      };
       Descr d = Make(random() % 3 ? 1ull << random() % 12 : kAllTypes[random() % 20], any());
       switch (d.type) {
-        case abi::kColl: d.coll = {random(), "AllReduce", nullptr, nullptr, random(), static_cast<int>(random()), "x", 3, 1, nullptr, "LL", nullptr}; break;
-        case abi::kP2p: d.p2p = {"Send", nullptr, nullptr, random(), static_cast<int>(random()), 7, nullptr}; break;
-        case abi::kCollApi: d.coll_api = {nullptr, 1, "ncclInt8", -5, any(), true}; break;
-        case abi::kP2pApi: d.p2p_api = {"Recv", 9, "ncclInt8", any(), false}; break;
-        case abi::kCeColl: d.ce_coll = {}; break;
-        case abi::kGroupApi: d.group_api = {false, static_cast<int>(random() % 5)}; break;
-        default: break;
+        case abi::kColl:
+          d.coll = {random(), "AllReduce", nullptr, nullptr, random(), static_cast<int>(random()),
+                    "x",      3,           1,       nullptr, "LL",     nullptr};
+          break;
+        case abi::kP2p:
+          d.p2p = {"Send", nullptr, nullptr, random(), static_cast<int>(random()), 7, nullptr};
+          break;
+        case abi::kCollApi:
+          d.coll_api = {nullptr, 1, "ncclInt8", -5, any(), true};
+          break;
+        case abi::kP2pApi:
+          d.p2p_api = {"Recv", 9, "ncclInt8", any(), false};
+          break;
+        case abi::kCeColl:
+          d.ce_coll = {};
+          break;
+        case abi::kGroupApi:
+          d.group_api = {false, static_cast<int>(random() % 5)};
+          break;
+        default:
+          break;
       }
       void* handle = kGarbage;
       void* context = any();
@@ -433,7 +463,8 @@ TEST(Traps, RandomCallbacksFromManyThreads) {
       known.push_back(handle);
       if (known.size() > 200) known.erase(known.begin() + 2 + static_cast<long>(random() % 100));
       abi::StateArgs args{};
-      ncclProfiler_v6.record_event_state(any(), static_cast<uint32_t>(random() % 40), random() % 2 ? &args : nullptr);
+      ncclProfiler_v6.record_event_state(any(), static_cast<uint32_t>(random() % 40),
+                                         random() % 2 ? &args : nullptr);
       ncclProfiler_v6.stop_event(any());
       if (random() % 700 == 0) ncclProfiler_v6.finalize(any());
     }
