@@ -4,11 +4,16 @@
 // neither bytes per second nor kernel times name the slow edge. What differs is the wait state: only on the slow edge do
 // steps spend their time handed to the network (SendWait); everywhere else they wait for their GPU.
 //
+// The record keeps sums of wait times, so one hiccup of a process (descheduled for 20 ms with four steps on the wire) looks
+// like a slow edge. It shows in the kernels: a hiccup makes one of them long, a slow edge makes all of them long. So what the
+// longer kernels can explain is subtracted from the claim.
+//
 // Blind spot: transports that complete a send when it is copied (TCP sockets) show no SendWait; then nothing is said.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,6 +68,28 @@ bool AboutEqual(uint64_t a, uint64_t b) {
   return x <= y * thresholds::kEdgeTrafficRatio && y <= x * thresholds::kEdgeTrafficRatio;
 }
 
+// How much longer than usual the collectives of the process that drives the edge took, summed (host's clock); usual is the
+// median of the same call; a call that came too seldom to know what is usual counts whole. `known` tells how many were looked
+// at. Connecting is left out.
+int64_t Unsteady(const Communicator& c, int process, size_t* known) {
+  std::map<std::tuple<int, int, uint64_t>, std::vector<int64_t>> durations;
+  *known = 0;
+  for (const model::Member& m : c.members) {
+    if (process < 0 || m.process != process) continue;
+    for (const model::Op& op : m.ops) {
+      if (op.p2p() || !Finished(op) || HostDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations) continue;
+      durations[{m.rank, op.raw.func(), op.raw.count()}].push_back(HostDuration(op));
+      ++*known;
+    }
+  }
+  int64_t sum = 0;
+  for (const auto& [call, values] : durations) {
+    const int64_t usual = values.size() < thresholds::kUsualCalls ? 0 : Median(values);
+    for (int64_t value : values) sum += std::max<int64_t>(0, value - usual);
+  }
+  return sum;
+}
+
 void Judge(const Job& job, const Communicator& c, const Loads& loads, std::vector<Candidate>* candidates) {
   for (const auto& [ends, load] : loads) {
     if (load.open || load.steps < thresholds::kEdgeSteps || load.PerStep() < thresholds::kEdgeWireFloorNs) continue;
@@ -77,6 +104,11 @@ void Judge(const Job& job, const Communicator& c, const Loads& loads, std::vecto
     const int64_t usual = Median(others);
     if (static_cast<double>(load.PerStep()) < thresholds::kEdgeWireRatio * static_cast<double>(std::max<int64_t>(usual, 1))) continue;
 
+    size_t known = 0;
+    const int64_t unsteady = Unsteady(c, load.sample->sender->process, &known);
+    if (known == 0 || static_cast<double>(load.wire_ns) < thresholds::kStepSlots * static_cast<double>(unsteady)) continue;
+    const bool covered = 2 * known >= load.sample->sender->raw->ops_started();
+
     const model::Member &from = c.members[ends.first], &to = c.members[ends.second];
     Candidate candidate;
     candidate.order = Class::kSlow;
@@ -84,7 +116,7 @@ void Judge(const Job& job, const Communicator& c, const Loads& loads, std::vecto
     Finding& finding = candidate.finding;
     finding.set_kind(Kind::edge_slow);
     // One other edge is the way back of the same pair: it can be fast for its own reasons.
-    finding.set_confidence(others.size() >= 2 ? Confidence::probable : Confidence::possible);
+    finding.set_confidence(others.size() >= 2 && covered ? Confidence::probable : Confidence::possible);
     finding.mutable_who()->add_communicators(c.Label());
     if (from.job_rank >= 0 && to.job_rank >= 0) {
       EdgeName* edge = finding.mutable_who()->add_edges();

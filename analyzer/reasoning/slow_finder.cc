@@ -6,8 +6,8 @@
 //
 // The kernels say who. Where its time goes is asked of the host's clock, independently: from the rank's previous completion
 // to its next call (host: data loading, garbage collection, Python), or from the enqueued call to the start of the kernel
-// (GPU: compute before it on the stream). Only when one of the two accounts for the lateness is a rank named: a rank that is
-// late because it waited in another communicator shows neither.
+// (GPU: compute before it on the stream). Where neither accounts for the lateness, the rank may be late because it waited in
+// another communicator; it is named, without saying which side, only if it was in no other.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -165,6 +165,20 @@ bool HasPipeline(const Job& job) {
   });
 }
 
+// The rank has operations in one communicator only, and sends and receives nothing: it cannot be late for others' sake.
+bool Alone(const Job& job, const Member& member) {
+  for (const Communicator& c : job.communicators) {
+    for (const Member& m : c.members) {
+      if (!m.has_record() || !SameRank(m, member)) continue;
+      if (&m != &member && !m.ops.empty()) return false;
+      if (std::any_of(m.ops.begin(), m.ops.end(), [](const Op& op) { return op.p2p(); })) return false;
+    }
+  }
+  return true;
+}
+
+enum class Side { kHost, kGpu, kUnknown };
+
 struct Straggler {
   const Communicator* communicator = nullptr;
   const Member* member = nullptr;
@@ -175,17 +189,17 @@ struct Straggler {
 };
 
 Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled, const Lateness& lateness, size_t i,
-                   bool host_side) {
+                   Side side) {
   const Member& member = *sampled.members[i];
   Straggler straggler;
   straggler.communicator = &c;
   straggler.member = &member;
-  straggler.kind = host_side ? Kind::rank_slow : Kind::gpu_slow;
+  straggler.kind = side == Side::kGpu ? Kind::gpu_slow : Kind::rank_slow;
   straggler.lateness_ns = Median(lateness.kernel[i]);
   const size_t n = sampled.instances.size();
   const bool timer = std::all_of(sampled.instances.begin(), sampled.instances.end(), [](const Instance& k) { return k.gpu_timer; });
   const bool complete = sampled.members.size() == static_cast<size_t>(c.n_ranks);
-  straggler.confidence = complete && !HasPipeline(job) ? Confidence::established : Confidence::probable;
+  straggler.confidence = complete && side != Side::kUnknown && !HasPipeline(job) ? Confidence::established : Confidence::probable;
 
   Finding& finding = straggler.finding;
   finding.set_kind(straggler.kind);
@@ -193,7 +207,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   AddRanks({member.job_rank}, finding.mutable_who()->mutable_ranks());
   finding.mutable_who()->add_communicators(c.Label());
   const std::string name = RankText(c, member);
-  finding.set_title(absl::StrCat(name, host_side ? " calls" : " starts on the GPU", " about ", DurationText(straggler.lateness_ns),
+  finding.set_title(absl::StrCat(name, side == Side::kHost ? " calls" : side == Side::kGpu ? " starts on the GPU" : " comes", " about ", DurationText(straggler.lateness_ns),
                                  " after the others, in ", lateness.late[i], " of ", n, " collectives of communicator ",
                                  c.Label()));
   std::vector<int64_t> others_kernel, others_entry, others_start;
@@ -218,16 +232,19 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
       absl::StrCat(RankText(c, *sampled.members[longest]), " is in the same kernels for ",
                    DurationText(Median(Column(sampled, &Instance::kernel, longest)))));
   const std::vector<int64_t> own_entry = Column(sampled, &Instance::entry, i);
-  if (host_side) {
+  if (side == Side::kHost) {
     *finding.add_evidence() = MemberEvidence(
         job, member, newest.row[i],
         absl::StrCat("from its previous completion to its next call ", DurationText(Median(own_entry)), " pass on its host, on the others ",
                      DurationText(others_entry.empty() ? 0 : Median(others_entry)), " (each on its own clock)"));
-  } else {
+  } else if (side == Side::kGpu) {
     *finding.add_evidence() = MemberEvidence(
         job, member, newest.row[i],
         absl::StrCat("its calls come in time, but from enqueued to started ", DurationText(Median(Column(sampled, &Instance::start, i))),
                      " pass, on the others ", DurationText(Median(others_start))));
+  } else {
+    *finding.add_evidence() = MemberEvidence(
+        job, member, newest.row[i], "the host's clock shows neither late calls nor late starts; the rank was in no other communicator");
   }
   if (!complete) {
     Evidence* note = finding.add_evidence();
@@ -243,7 +260,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   finding.set_refuted_by(
       "the rank has more work by design (pipeline stage, uneven batch or experts), or is not late in the same operations of "
       "another window");
-  if (host_side) {
+  if (side != Side::kGpu) {
     finding.mutable_next()->set_text("See where the rank's host time goes between two collectives: data loading, garbage collection, "
                                      "logging, a throttled CPU.");
     finding.mutable_next()->set_command("py-spy record --pid <pid of the rank> --duration 30 -o profile.svg");
@@ -269,11 +286,12 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c, con
   for (size_t i : late) {
     const double needed = thresholds::kGapShareOfLateness * static_cast<double>(Median(lateness.host[i]));
     const int64_t entry = Excess(sampled, &Instance::entry, i, late), start = Excess(sampled, &Instance::start, i, late);
-    if (needed <= 0) continue;
-    if (static_cast<double>(entry) >= needed && entry >= start) {
-      stragglers.push_back(Describe(job, c, sampled, lateness, i, true));
-    } else if (static_cast<double>(start) >= needed) {
-      stragglers.push_back(Describe(job, c, sampled, lateness, i, false));
+    if (needed > 0 && static_cast<double>(entry) >= needed && entry >= start) {
+      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kHost));
+    } else if (needed > 0 && static_cast<double>(start) >= needed) {
+      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kGpu));
+    } else if (Alone(job, *sampled.members[i])) {
+      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kUnknown));
     }
   }
   return stragglers;

@@ -48,6 +48,8 @@ inline constexpr double kEdgeWireRatio = 20;       // mean wire time of a step a
 inline constexpr double kEdgeWireShare = 0.3;      // of the time that the edge's send steps are open (healthy: < 0.2)
 inline constexpr uint64_t kEdgeSteps = 100;        // Part 3.2: fewer steps say nothing
 inline constexpr int64_t kEdgeWireFloorNs = 20'000;  // a step; below that latency and polling decide
+inline constexpr double kStepSlots = 8;            // NCCL_STEPS: so many steps of an edge wait at once during a hiccup
+inline constexpr size_t kUsualCalls = 4;           // calls of one kind before their median says what is usual
 inline constexpr double kEdgeTrafficRatio = 2;     // only edges with about equal traffic are compared
 
 // ---- What is over

@@ -93,6 +93,22 @@ TEST(Straggler, LateOnItsGpu) {
   EXPECT_TRUE(IsWhole(found[0]));
 }
 
+TEST(Straggler, KernelsAloneNameARankThatIsInNoOtherCommunicator) {
+  // The host's view is useless (its thread saw everything late), the GPU's timer is not.
+  Program p;
+  p.host = {0, 0, 0.2, 0};
+  JobBuilder b = Play(p);
+  for (trace::Operation& op : *b.Raw(0, 2).mutable_operations()) op.set_entered_ns(op.entered_ns() - 199000000), op.set_enqueued_ns(op.started_ns());
+  auto found = FindStragglers(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(RanksOf(found[0]), ElementsAre(2));
+  EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
+  EXPECT_TRUE(IsWhole(found[0]));
+  const CommRef other = b.Comm("pair", {2, 3});
+  b.Finish(other, 2);
+  EXPECT_THAT(FindStragglers(b.Build()), IsEmpty()) << "it may have waited there";
+}
+
 TEST(Straggler, WithoutGpuTimerTheHostsViewServes) {
   Program p;
   p.host = {0, 0.1, 0, 0};
@@ -268,6 +284,22 @@ TEST(SlowEdge, TheOnlyEdgeThatWaitsOnTheWire) {
   EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
   EXPECT_THAT(RanksOf(found[0]), IsEmpty()) << "an edge, not a rank";
   EXPECT_TRUE(IsWhole(found[0]));
+}
+
+TEST(SlowEdge, OneHiccupIsNoSlowEdge) {
+  // Healthy edges, but the process of rank 5 was off its CPU for 25 ms with four steps on the wire: one long kernel.
+  const std::vector<Wire> wires{{1, 4, 448, 190000, 12000}, {2, 5, 448, 170000, 10000}, {5, 0, 448, 280000, 230000}, {6, 1, 448, 270000, 9000}};
+  JobBuilder hiccup = Ring(wires);
+  trace::Operation& op = *hiccup.Raw(0, 5).mutable_operations(4);
+  op.set_finished_ns(op.finished_ns() + 25000000);
+  EXPECT_THAT(FindSlowEdges(hiccup.Build()), IsEmpty());
+  EXPECT_EQ(FindSlowEdges(Ring(wires).Build()).size(), 1u) << "the same waits with steady kernels are the edge's";
+}
+
+TEST(SlowEdge, WithoutKernelTimesNothingIsSaid) {
+  JobBuilder b = Ring({{0, 4, 224, 9718000, 159000}, {1, 5, 224, 8782000, 15680000}, {4, 0, 224, 13495000, 63000}});
+  for (int r = 0; r < 8; ++r) b.Raw(0, r).clear_operations();
+  EXPECT_THAT(FindSlowEdges(b.Build()), IsEmpty());
 }
 
 TEST(SlowEdge, HealthySpreadIsNone) {
