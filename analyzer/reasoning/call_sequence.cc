@@ -12,12 +12,13 @@ namespace {
 using model::Op;
 
 bool SameGroup(const Op& a, const Op& b) {
-  return a.raw.grouped() && b.raw.grouped() && a.raw.group() != 0 && a.raw.group() == b.raw.group() &&
-         a.raw.thread() == b.raw.thread();
+  return a.raw.grouped() && b.raw.grouped() && a.raw.group() != 0 &&
+         a.raw.group() == b.raw.group() && a.raw.thread() == b.raw.thread();
 }
 
 // a[i..] and b[j..] are equal as far as both reach, over at least `at_least` positions.
-bool AgreeFrom(const std::vector<Call>& a, size_t i, const std::vector<Call>& b, size_t j, size_t at_least) {
+bool AgreeFrom(const std::vector<Call>& a, size_t i, const std::vector<Call>& b, size_t j,
+               size_t at_least) {
   size_t n = 0;
   for (; i + n < a.size() && j + n < b.size(); ++n) {
     if (!(a[i + n] == b[j + n])) return false;
@@ -58,8 +59,9 @@ std::vector<Unit> Units(const std::vector<Voter>& voters) {
   return units;
 }
 
-// A group of which a part is not held (its beginning was overwritten, or it is still being filled) cannot be compared: the part
-// that is held may be any part of it. Removes such groups. `newest` is the position of the newest call the member made.
+// A group of which a part is not held (its beginning was overwritten, or it is still being filled)
+// cannot be compared: the part that is held may be any part of it. Removes such groups. `newest` is
+// the position of the newest call the member made.
 void DropPartialGroups(uint64_t newest, std::vector<const Op*>* ops) {
   std::vector<const Op*> whole;
   for (size_t i = 0; i < ops->size();) {
@@ -71,15 +73,19 @@ void DropPartialGroups(uint64_t newest, std::vector<const Op*>* ops) {
     const Op &first = *(*ops)[i], &last = *(*ops)[end - 1];
     bool partial = false;
     if (first.raw.grouped() && first.raw.group() != 0) {
-      const bool hole_before = first.position() > 1 && (i == 0 || (*ops)[i - 1]->position() + 1 != first.position());
+      const bool hole_before =
+          first.position() > 1 && (i == 0 || (*ops)[i - 1]->position() + 1 != first.position());
       const bool hole_after = end < ops->size() ? (*ops)[end]->position() != last.position() + 1
                                                 : last.position() < newest;
-      // The launch happens at the end of the group: nothing of it enqueued means that calls may follow.
+      // The launch happens at the end of the group: nothing of it enqueued means that calls may
+      // follow.
       bool open = end == ops->size();
       for (size_t k = i; k < end; ++k) open &= (*ops)[k]->enqueued == model::Truth::kNo;
       partial = hole_before || hole_after || open;
     }
-    if (!partial) whole.insert(whole.end(), ops->begin() + static_cast<std::ptrdiff_t>(i), ops->begin() + static_cast<std::ptrdiff_t>(end));
+    if (!partial)
+      whole.insert(whole.end(), ops->begin() + static_cast<std::ptrdiff_t>(i),
+                   ops->begin() + static_cast<std::ptrdiff_t>(end));
     i = end;
   }
   ops->swap(whole);
@@ -121,8 +127,9 @@ Call CallOf(const Op& op) {
 }
 
 const Op* Voter::At(uint64_t position) const {
-  const auto it = std::lower_bound(ops.begin(), ops.end(), position,
-                                   [](const Op* op, uint64_t value) { return op->position() < value; });
+  const auto it =
+      std::lower_bound(ops.begin(), ops.end(), position,
+                       [](const Op* op, uint64_t value) { return op->position() < value; });
   return it != ops.end() && (*it)->position() == position ? *it : nullptr;
 }
 
@@ -133,7 +140,8 @@ std::vector<Voter> Voters(const model::Communicator& communicator) {
     Voter voter{&member, {}, member.raw != nullptr && member.raw->no_row() > 0};
     size_t api = 0;
     for (const Op& op : member.ops) {
-      // An operation without a function is a row whose identity was not readable: it says nothing about the call.
+      // An operation without a function is a row whose identity was not readable: it says nothing
+      // about the call.
       if (op.p2p() || op.position() == 0 || op.raw.func() == trace::FUNC_UNKNOWN) continue;
       voter.ops.push_back(&op);
       api += op.raw.from_api();
@@ -200,8 +208,9 @@ std::vector<Call> Tail(const Voter& voter, uint64_t position, size_t limit) {
   return calls;
 }
 
-// A replaced call is the plainest reading, then calls that changed places, then a call too few or too many. A shift is only
-// believed when it explains several positions, since any two sequences agree somewhere.
+// A replaced call is the plainest reading, then calls that changed places, then a call too few or
+// too many. A shift is only believed when it explains several positions, since any two sequences
+// agree somewhere.
 Shape ShapeOf(const std::vector<Call>& odd, const std::vector<Call>& common) {
   if (AgreeFrom(odd, 1, common, 1, 1)) return Shape::kReplaced;
   for (size_t n = 2; n <= thresholds::kOrderWindow && n <= odd.size() && n <= common.size(); ++n) {

@@ -1,4 +1,5 @@
-// What the ranks of one communicator asked for, position by position, and where they first disagree.
+// What the ranks of one communicator asked for, position by position, and where they first
+// disagree.
 #ifndef RINGSCOPE_ANALYZER_REASONING_CALL_SEQUENCE_H_
 #define RINGSCOPE_ANALYZER_REASONING_CALL_SEQUENCE_H_
 
@@ -12,8 +13,9 @@
 
 namespace ringscope::reasoning {
 
-// What all ranks must agree on. Algorithm, protocol, stream, grouping and time are left out: NCCL chooses those, or they may
-// differ. `root` is -1 where the function has none (the API hands down 0 there).
+// What all ranks must agree on. Algorithm, protocol, stream, grouping and time are left out: NCCL
+// chooses those, or they may differ. `root` is -1 where the function has none (the API hands down 0
+// there).
 struct Call {
   int func = 0;
   int datatype = 0;
@@ -33,12 +35,13 @@ struct Voter {
   const model::Op* At(uint64_t position) const;  // nullptr when not kept
 };
 
-// Members whose sequences can be compared. Those are the members whose operations come from the same kind of event: launch
-// events spell AllGather and Broadcast in bytes and number what was launched rather than what was called. Where both kinds
-// occur the larger side is returned.
+// Members whose sequences can be compared. Those are the members whose operations come from the
+// same kind of event: launch events spell AllGather and Broadcast in bytes and number what was
+// launched rather than what was called. Where both kinds occur the larger side is returned.
 std::vector<Voter> Voters(const model::Communicator& communicator);
 
-// Positions [first, last] inside which the order means nothing, because some rank issued them as one group.
+// Positions [first, last] inside which the order means nothing, because some rank issued them as
+// one group.
 struct Unit {
   uint64_t first = 0, last = 0;
   bool single() const { return first == last; }
@@ -49,8 +52,10 @@ std::optional<std::vector<Call>> CallsIn(const Voter& voter, const Unit& unit);
 
 struct Split {
   Unit unit;
-  std::map<std::vector<Call>, std::vector<const Voter*>> camps;  // two or more; pointers into the voters
-  bool first_kept = false;  // nothing before this position can be compared, although there was something
+  std::map<std::vector<Call>, std::vector<const Voter*>>
+      camps;  // two or more; pointers into the voters
+  bool first_kept =
+      false;  // nothing before this position can be compared, although there was something
 };
 // First unit in which those that kept it disagree.
 std::optional<Split> FirstSplit(const std::vector<Voter>& voters);

@@ -1,11 +1,12 @@
 // Network edges between GPUs of one node: a worse path than the hardware offers.
 //
-// Inside a node NCCL uses NVLink, PCIe peer-to-peer or shared memory; none of them has proxy steps. Steps between two ranks of
-// one node therefore mean that the data goes through the network transport. That is true without any stall, explains slowness
-// but never a hang, and may be meant (a switch in the environment), so it is told as a fact about the plan.
+// Inside a node NCCL uses NVLink, PCIe peer-to-peer or shared memory; none of them has proxy steps.
+// Steps between two ranks of one node therefore mean that the data goes through the network
+// transport. That is true without any stall, explains slowness but never a hang, and may be meant
+// (a switch in the environment), so it is told as a fact about the plan.
 //
-// Which ranks share a node is NCCL's own word (nNodes). Equal host names alone do not make one node: containers, or an
-// NCCL_HOSTID that was set, separate what the name joins.
+// Which ranks share a node is NCCL's own word (nNodes). Equal host names alone do not make one
+// node: containers, or an NCCL_HOSTID that was set, separate what the name joins.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -58,15 +59,14 @@ class Nodes {
   bool names_count_ = false;
 };
 
-
 bool Moved(const model::EdgeSide& side) {
   return side.raw != nullptr && (side.raw->ops_started() > 0 || side.raw->steps_total() > 0);
 }
 
 // Settings that make NCCL take this path, as far as the record knows them.
 std::set<std::string> Switches(const Job& job, const Communicator& c) {
-  static const char* const kNames[] = {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_LEVEL", "NCCL_HOSTID",
-                                       "NCCL_NVLS_ENABLE", "NCCL_CUMEM_ENABLE"};
+  static const char* const kNames[] = {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_LEVEL",
+                                       "NCCL_HOSTID",      "NCCL_NVLS_ENABLE", "NCCL_CUMEM_ENABLE"};
   std::set<std::string> found;
   for (const Member& member : c.members) {
     if (!member.has_record()) continue;
@@ -82,7 +82,8 @@ std::set<std::string> Switches(const Job& job, const Communicator& c) {
   return found;
 }
 
-bool Judge(const Job& job, const Communicator& c, const std::vector<const model::Edge*>& edges, Candidate* candidate) {
+bool Judge(const Job& job, const Communicator& c, const std::vector<const model::Edge*>& edges,
+           Candidate* candidate) {
   const Nodes nodes(job, c);
   std::map<std::pair<int, int>, const model::EdgeSide*> inside;  // by ranks in the communicator
   for (const model::Edge* edge : edges) {
@@ -111,16 +112,18 @@ bool Judge(const Job& job, const Communicator& c, const std::vector<const model:
     const Member& holder = side->raw->send() ? from : to;
     if (holder.has_record()) hosts.insert(job.processes[holder.process].host);
     if (n++ < kCited) {
-      *finding.add_evidence() = MemberEvidence(
-          job, holder, side->raw->row(),
-          absl::StrCat("proxy steps between ", RankText(c, from), " and ", RankText(c, to), " of one node: ", side->raw->steps_total(),
-                       " steps on channel ", side->raw->channel()));
+      *finding.add_evidence() =
+          MemberEvidence(job, holder, side->raw->row(),
+                         absl::StrCat("proxy steps between ", RankText(c, from), " and ",
+                                      RankText(c, to), " of one node: ", side->raw->steps_total(),
+                                      " steps on channel ", side->raw->channel()));
     }
   }
   for (const std::string& host : hosts) finding.mutable_who()->add_hosts(host);
   if (c.n_nodes == 1) {
     Evidence* evidence = finding.add_evidence();
-    evidence->set_text(absl::StrCat("NCCL said at initialisation that all ", c.n_ranks, " ranks are on one node"));
+    evidence->set_text(
+        absl::StrCat("NCCL said at initialisation that all ", c.n_ranks, " ranks are on one node"));
     evidence->set_rank(-1);
   }
   const std::set<std::string> switches = Switches(job, c);
@@ -129,14 +132,22 @@ bool Judge(const Job& job, const Communicator& c, const std::vector<const model:
     evidence->set_text(absl::StrCat("in the environment: ", absl::StrJoin(switches, ", ")));
     evidence->set_rank(-1);
   }
-  finding.set_title(absl::StrCat("Communicator ", c.Label(), " uses the network between GPUs of one node (", inside.size(),
-                                 inside.size() == 1 ? " edge)" : " edges)", switches.empty() ? "" : ", as the environment asks for"));
+  finding.set_title(absl::StrCat("Communicator ", c.Label(),
+                                 " uses the network between GPUs of one node (", inside.size(),
+                                 inside.size() == 1 ? " edge)" : " edges)",
+                                 switches.empty() ? "" : ", as the environment asks for"));
   finding.mutable_cause()->set_id("not established");
-  finding.set_refuted_by("NCCL's log shows P2P or SHM for these connections, or the ranks are virtual machines or containers that "
-                         "share no memory");
-  finding.mutable_next()->set_text(switches.empty() ? "See what NCCL says about these connections and whether peer access works on this node."
-                                                    : "Unset these variables for one run, or find out why they were set.");
-  finding.mutable_next()->set_command("NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P; nvidia-smi topo -m; nvidia-smi topo -p2p r; df -h /dev/shm");
+  finding.set_refuted_by(
+      "NCCL's log shows P2P or SHM for these connections, or the ranks are virtual machines or "
+      "containers that "
+      "share no memory");
+  finding.mutable_next()->set_text(
+      switches.empty()
+          ? "See what NCCL says about these connections and whether peer access works on this node."
+          : "Unset these variables for one run, or find out why they were set.");
+  finding.mutable_next()->set_command(
+      "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P; nvidia-smi topo -m; nvidia-smi topo -p2p "
+      "r; df -h /dev/shm");
   return true;
 }
 
@@ -150,7 +161,8 @@ std::vector<Candidate> FindFallbacks(const model::Job& job) {
   std::vector<Candidate> candidates;
   for (const auto& [communicator, list] : edges) {
     Candidate candidate;
-    if (Judge(job, job.communicators[communicator], list, &candidate)) candidates.push_back(std::move(candidate));
+    if (Judge(job, job.communicators[communicator], list, &candidate))
+      candidates.push_back(std::move(candidate));
   }
   return candidates;
 }

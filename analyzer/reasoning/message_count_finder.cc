@@ -1,25 +1,28 @@
-// Point-to-point messages without a partner: sends a -> b launched by a against receives from a launched by b.
+// Point-to-point messages without a partner: sends a -> b launched by a against receives from a
+// launched by b.
 //
-// Send and receive carry no number, so their count per pair and direction is the only key that joins them. A difference means
-// something only when nothing more can come:
-//   rest      both sides ended in order: whatever was to be called was called. Nothing hangs, data is missing.
-//   cycle     the surplus message is open, and the rank that did not make its partner waits, itself or through others, for the
-//             rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads data) waits for nobody
-//             inside NCCL and is no case for this finder, although its counts look the same.
-//   through   the surplus is open and the other side ended its program without falling short of anything else.
+// Send and receive carry no number, so their count per pair and direction is the only key that
+// joins them. A difference means something only when nothing more can come:
+//   rest      both sides ended in order: whatever was to be called was called. Nothing hangs, data
+//   is missing. cycle     the surplus message is open, and the rank that did not make its partner
+//   waits, itself or through others, for the
+//             rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads
+//             data) waits for nobody inside NCCL and is no case for this finder, although its
+//             counts look the same.
+//   through   the surplus is open and the other side ended its program without falling short of
+//   anything else.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/reasoning/finders.h"
+#include "analyzer/reasoning/message_waits.h"
 #include "analyzer/reasoning/op_text.h"
-#include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/thresholds.h"
 #include "analyzer/reasoning/timeline.h"
 
@@ -32,138 +35,22 @@ using model::Member;
 using model::MessageCount;
 using model::Op;
 
-struct Place {
-  int communicator = 0;
-  int rank = 0;
-};
-
-// Lookups over the whole job.
-class Index {
- public:
-  explicit Index(const Job& job) : job_(job) {
-    for (const Communicator& c : job.communicators) {
-      for (const Member& m : c.members) {
-        if (m.has_record()) places_[KeyOf(m)].push_back({c.index, m.rank});
-      }
-    }
-    for (const MessageCount& count : job.messages) counts_[{count.communicator, count.from, count.to}] = &count;
-  }
-
-  const Communicator& At(const Place& place) const { return job_.communicators[place.communicator]; }
-  const Member& MemberAt(const Place& place) const { return At(place).members[place.rank]; }
-
-  // More launched at `from`'s or `to`'s end than at the other one; false when either side is not known.
-  bool Surplus(int communicator, int from, int to, bool at_sender) const {
-    const auto it = counts_.find({communicator, from, to});
-    if (it == counts_.end() || !it->second->sent || !it->second->received) return false;
-    return at_sender ? *it->second->sent > *it->second->received : *it->second->received > *it->second->sent;
-  }
-
-  using Head = std::pair<Place, const Op*>;
-  // Operations of the rank that stand still by themselves: not those queued behind another one on their stream. Operations of
-  // one group start together, so they do not queue behind each other.
-  const std::vector<Head>& Heads(const RankKey& key) const {
-    const auto [memo, fresh] = heads_.try_emplace(key);
-    const auto it = places_.find(key);
-    if (!fresh || it == places_.end()) return memo->second;
-    std::vector<Head> open;
-    for (const Place& place : it->second) {
-      for (const Op& op : MemberAt(place).ops) {
-        if (Open(op) && Stuck(job_, At(place), MemberAt(place), op)) open.push_back({place, &op});
-      }
-    }
-    std::stable_sort(open.begin(), open.end(), [](const Head& a, const Head& b) {
-      return a.second->raw.entered_ns() < b.second->raw.entered_ns();
-    });
-    std::map<uint64_t, const Op*> first;  // by stream
-    for (const Head& head : open) {
-      const Op& before = *first.try_emplace(head.second->raw.stream(), head.second).first->second;
-      const bool together = before.raw.group() != 0 && before.raw.group() == head.second->raw.group() &&
-                            before.raw.thread() == head.second->raw.thread();
-      if (&before == head.second || together || head.second->started != model::Truth::kNo) memo->second.push_back(head);
-    }
-    return memo->second;
-  }
-
-  // True when `start` waits for `goal`, over any number of ranks: a running collective waits for every member that has not
-  // joined it, an open message for the peer that has not launched its partner. What is queued behind an open operation of the
-  // same stream waits for nobody yet. `through` gets the ranks on the way.
-  bool Waits(const RankKey& start, const RankKey& goal, std::vector<RankKey>* through) const {
-    std::map<RankKey, RankKey> from;
-    std::vector<RankKey> queue{start};
-    for (size_t i = 0; i < queue.size(); ++i) {
-      for (const RankKey& next : WaitsFor(queue[i])) {
-        if (next == start || from.count(next)) continue;
-        from[next] = queue[i];
-        if (next == goal) {
-          for (RankKey at = from[next]; at != start; at = from[at]) through->push_back(at);
-          return true;
-        }
-        queue.push_back(next);
-      }
-    }
-    return false;
-  }
-
- private:
-  const std::set<RankKey>& WaitsFor(const RankKey& key) const {
-    const auto [memo, fresh] = waits_.try_emplace(key);
-    std::set<RankKey>& others = memo->second;
-    if (!fresh) return others;
-    for (const auto& [place, op] : Heads(key)) {
-      if (op->p2p()) {
-        AddPeers(At(place), MemberAt(place), *op, &others);
-      } else {
-        AddAbsent(At(place), MemberAt(place), op->position(), &others);
-      }
-    }
-    return others;
-  }
-
-  // Members that have not joined the collective: not entered, or queued behind something.
-  void AddAbsent(const Communicator& c, const Member& m, uint64_t position, std::set<RankKey>* others) const {
-    for (const Member& other : c.members) {
-      if (!other.has_record() || other.rank == m.rank) continue;
-      const Op* op = other.Collective(position);
-      if (other.collectives < position || (op != nullptr && op->started == model::Truth::kNo)) others->insert(KeyOf(other));
-    }
-  }
-
-  // Peers of a message whose side of it is missing. A shared row of a large group does not name its peers: all with a message
-  // outstanding are meant.
-  void AddPeers(const Communicator& c, const Member& m, const Op& op, std::set<RankKey>* others) const {
-    const bool named = op.raw.tail_tasks() == 0 && op.raw.peer() >= 0;
-    const int first = named ? op.raw.peer() : 0;
-    const int last = named ? op.raw.peer() : c.n_ranks - 1;
-    for (int peer = first; peer <= last && peer < static_cast<int>(c.members.size()); ++peer) {
-      const Member& other = c.members[peer];
-      if (!other.has_record() || peer == m.rank) continue;
-      const bool lacks_receive = Surplus(c.index, m.rank, peer, true) && (!named || op.raw.func() == trace::SEND);
-      const bool lacks_send = Surplus(c.index, peer, m.rank, false) && (!named || op.raw.func() == trace::RECV);
-      if (lacks_receive || lacks_send) others->insert(KeyOf(other));
-    }
-  }
-
-  const Job& job_;
-  std::map<RankKey, std::vector<Place>> places_;
-  std::map<std::tuple<int, int, int>, const MessageCount*> counts_;
-  mutable std::map<RankKey, std::vector<Head>> heads_;
-  mutable std::map<RankKey, std::set<RankKey>> waits_;
-};
-
 using Messages = std::vector<const MessageCount*>;  // of one communicator
 
 // Nothing more will be called on this communicator by this rank, and nothing is pending.
 bool Ended(const Job& job, const Member& member) {
-  if (member.finalized_open || std::any_of(member.ops.begin(), member.ops.end(), Open)) return false;
+  if (member.finalized_open || std::any_of(member.ops.begin(), member.ops.end(), Open))
+    return false;
   return member.finalized || job.processes[member.process].life == model::Life::kExited;
 }
 
-// The counts of this rank are whole: none was lost for want of a row, and the record's end is there.
+// The counts of this rank are whole: none was lost for want of a row, and the record's end is
+// there.
 bool Countable(const Job& job, const Member& member) {
   if (!member.has_record()) return false;
   const model::Process& process = job.processes[member.process];
-  return !process.torn && CounterValue(process, "edge_no_row") == 0 && CounterValue(process, "comm_no_row") == 0;
+  return !process.torn && CounterValue(process, "edge_no_row") == 0 &&
+         CounterValue(process, "comm_no_row") == 0;
 }
 
 enum class Case { kRest, kCycle, kThrough };
@@ -173,25 +60,30 @@ struct Pair {
   bool sender_has_more = false;
   int surplus = 0, shortfall = 0;  // ranks in the communicator
   Case what = Case::kRest;
-  const Op* stands_in = nullptr;   // the surplus side's open operation; kRest: none
-  std::vector<RankKey> through;    // kCycle: ranks over which the short side waits for the surplus side
+  const Op* stands_in = nullptr;  // the surplus side's open operation; kRest: none
+  std::vector<RankKey>
+      through;  // kCycle: ranks over which the short side waits for the surplus side
 };
 
-// The operation in which the surplus side stands because the partner is missing; nullptr when it stands elsewhere.
-const Op* OpenSurplus(const Index& index, const Communicator& c, const Pair& pair) {
-  const auto& heads = index.Heads(KeyOf(c.members[pair.surplus]));
+// The operation in which the surplus side stands because the partner is missing; nullptr when it
+// stands elsewhere.
+const Op* OpenSurplus(const MessageWaits& waits, const Communicator& c, const Pair& pair) {
+  const auto& heads = waits.Heads(KeyOf(c.members[pair.surplus]));
   for (auto head = heads.rbegin(); head != heads.rend(); ++head) {
     const Op& op = *head->second;
-    if (head->first.communicator != c.index || head->first.rank != pair.surplus || !op.p2p()) continue;
+    if (head->first.communicator != c.index || head->first.rank != pair.surplus || !op.p2p())
+      continue;
     if (op.raw.tail_tasks() > 0) return &op;
-    if (op.raw.peer() == pair.shortfall && (op.raw.func() == trace::SEND) == pair.sender_has_more) return &op;
+    if (op.raw.peer() == pair.shortfall && (op.raw.func() == trace::SEND) == pair.sender_has_more)
+      return &op;
   }
   return nullptr;
 }
 
-std::optional<Pair> Judge(const Job& job, const Index& index, const Communicator& c, const Messages& messages,
-                          const MessageCount& count) {
-  if (count.from == count.to || !count.sent || !count.received || *count.sent == *count.received) return std::nullopt;
+std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Communicator& c,
+                          const Messages& messages, const MessageCount& count) {
+  if (count.from == count.to || !count.sent || !count.received || *count.sent == *count.received)
+    return std::nullopt;
   const Member &from = c.members[count.from], &to = c.members[count.to];
   if (!Countable(job, from) || !Countable(job, to)) return std::nullopt;
   Pair pair;
@@ -204,14 +96,15 @@ std::optional<Pair> Judge(const Job& job, const Index& index, const Communicator
     pair.what = Case::kRest;
     return pair;
   }
-  pair.stands_in = OpenSurplus(index, c, pair);
+  pair.stands_in = OpenSurplus(waits, c, pair);
   if (pair.stands_in == nullptr) return std::nullopt;
-  if (index.Waits(KeyOf(less), KeyOf(more), &pair.through)) {
+  if (waits.Waits(KeyOf(less), KeyOf(more), &pair.through)) {
     pair.what = Case::kCycle;
     return pair;
   }
   if (!Ended(job, less)) return std::nullopt;
-  // It ended: early, if it is short of collectives or of other messages too; that is another finder's case.
+  // It ended: early, if it is short of collectives or of other messages too; that is another
+  // finder's case.
   for (const Member& member : c.members) {
     if (member.collectives > less.collectives) return std::nullopt;
   }
@@ -223,7 +116,8 @@ std::optional<Pair> Judge(const Job& job, const Index& index, const Communicator
   return pair;
 }
 
-// The number that most pairs of the communicator carry on both sides; 0 when there is no such number.
+// The number that most pairs of the communicator carry on both sides; 0 when there is no such
+// number.
 uint64_t SiblingCount(const Messages& messages) {
   std::map<uint64_t, size_t> votes;
   size_t matched = 0;
@@ -234,7 +128,8 @@ uint64_t SiblingCount(const Messages& messages) {
     ++matched;
   }
   for (const auto& [value, n] : votes) {
-    if (n >= thresholds::kSiblingPairs && static_cast<double>(n) >= thresholds::kSiblingShare * static_cast<double>(matched)) {
+    if (n >= thresholds::kSiblingPairs &&
+        static_cast<double>(n) >= thresholds::kSiblingShare * static_cast<double>(matched)) {
       return value;
     }
   }
@@ -253,7 +148,8 @@ int OddOne(const Pair& pair, uint64_t sibling) {
 
 uint32_t CountRow(const Job& job, const Member& member, int peer, bool send) {
   for (const trace::Edge& edge : job.processes[member.process].trace.edges()) {
-    if (edge.message_count() && !edge.foreign() && edge.communicator() == (member.raw ? member.raw->row() : 0) &&
+    if (edge.message_count() && !edge.foreign() &&
+        edge.communicator() == (member.raw ? member.raw->row() : 0) &&
         static_cast<int>(edge.peer()) == peer && edge.send() == send) {
       return edge.row();
     }
@@ -269,31 +165,36 @@ struct Bundle {
 
 std::string PairText(const Communicator& c, const Pair& pair) {
   const Member &from = c.members[pair.count->from], &to = c.members[pair.count->to];
-  return absl::StrCat(RankText(c, from), " launched ", *pair.count->sent, " sends to ", RankText(c, to), ", which launched ",
-                      *pair.count->received, " receives from it");
+  return absl::StrCat(RankText(c, from), " launched ", *pair.count->sent, " sends to ",
+                      RankText(c, to), ", which launched ", *pair.count->received,
+                      " receives from it");
 }
 
 void AddPair(const Job& job, const Communicator& c, const Pair& pair, Finding* finding) {
   const Member &from = c.members[pair.count->from], &to = c.members[pair.count->to];
   *finding->add_evidence() =
       MemberEvidence(job, from, CountRow(job, from, to.rank, true),
-                     absl::StrCat(*pair.count->sent, " sends to ", RankText(c, to), " in communicator ", c.Label()));
+                     absl::StrCat(*pair.count->sent, " sends to ", RankText(c, to),
+                                  " in communicator ", c.Label()));
   *finding->add_evidence() =
       MemberEvidence(job, to, CountRow(job, to, from.rank, false),
-                     absl::StrCat(*pair.count->received, " receives from ", RankText(c, from), " in communicator ", c.Label()));
+                     absl::StrCat(*pair.count->received, " receives from ", RankText(c, from),
+                                  " in communicator ", c.Label()));
   if (pair.what != Case::kRest) {
     const Member& more = c.members[pair.surplus];
     *finding->add_evidence() =
-        MemberEvidence(job, more, pair.stands_in->raw.row(), absl::StrCat(OpText(pair.stands_in->raw), " does not finish"));
+        MemberEvidence(job, more, pair.stands_in->raw.row(),
+                       absl::StrCat(OpText(pair.stands_in->raw), " does not finish"));
   }
   if (pair.what == Case::kCycle) {
     const Member& less = c.members[pair.shortfall];
     for (const Op& op : less.ops) {
       if (!Open(op)) continue;
-      *finding->add_evidence() = MemberEvidence(
-          job, less, op.raw.row(),
-          absl::StrCat("meanwhile ", RankText(c, less), " is in ", OpText(op.raw), ", which waits for ",
-                       RankText(c, c.members[pair.surplus]), ": it does not come back for the missing call"));
+      *finding->add_evidence() =
+          MemberEvidence(job, less, op.raw.row(),
+                         absl::StrCat("meanwhile ", RankText(c, less), " is in ", OpText(op.raw),
+                                      ", which waits for ", RankText(c, c.members[pair.surplus]),
+                                      ": it does not come back for the missing call"));
       break;
     }
   }
@@ -306,14 +207,17 @@ void AddPair(const Job& job, const Communicator& c, const Pair& pair, Finding* f
 
 std::string Title(const Communicator& c, const Bundle& bundle, uint64_t sibling) {
   const Pair& pair = bundle.pairs.front();
-  std::string more = bundle.pairs.size() > 1 ? absl::StrCat(" (and ", bundle.pairs.size() - 1, " more pairs)") : "";
+  std::string more = bundle.pairs.size() > 1
+                         ? absl::StrCat(" (and ", bundle.pairs.size() - 1, " more pairs)")
+                         : "";
   if (bundle.odd >= 0) {
     const bool left_out = bundle.odd == pair.shortfall;
     const bool sends = (bundle.odd == pair.count->from);
-    return absl::StrCat(RankText(c, c.members[bundle.odd]), left_out ? " left out a " : " makes an additional ",
+    return absl::StrCat(RankText(c, c.members[bundle.odd]),
+                        left_out ? " left out a " : " makes an additional ",
                         sends ? "send to " : "receive from ",
-                        RankText(c, c.members[sends ? pair.count->to : pair.count->from]), ": ", PairText(c, pair),
-                        "; other pairs carry ", sibling, " messages each", more);
+                        RankText(c, c.members[sends ? pair.count->to : pair.count->from]), ": ",
+                        PairText(c, pair), "; other pairs carry ", sibling, " messages each", more);
   }
   if (pair.what == Case::kCycle && bundle.pairs.size() > 1) {
     return absl::StrCat("Ranks wait for each other in send and receive: ", PairText(c, pair), more);
@@ -328,7 +232,7 @@ Candidate Describe(const Job& job, const Communicator& c, const Bundle& bundle, 
   Finding& finding = candidate.finding;
   finding.set_kind(Kind::p2p_unmatched);
   finding.mutable_who()->add_communicators(c.Label());
-  std::set<int> parties;   // who waits in the cycle, or exchanged the message
+  std::set<int> parties;  // who waits in the cycle, or exchanged the message
   constexpr size_t kCited = 8;
   for (size_t i = 0; i < bundle.pairs.size(); ++i) {
     const Pair& pair = bundle.pairs[i];
@@ -338,14 +242,15 @@ Candidate Describe(const Job& job, const Communicator& c, const Bundle& bundle, 
     for (const RankKey& key : pair.through) parties.insert(key.second);
     if (i < kCited) AddPair(job, c, pair, &finding);
   }
-  const bool complete =
-      std::all_of(c.members.begin(), c.members.end(), [](const Member& member) { return member.has_record(); });
+  const bool complete = std::all_of(c.members.begin(), c.members.end(),
+                                    [](const Member& member) { return member.has_record(); });
   if (bundle.odd >= 0) {
     AddRanks({c.members[bundle.odd].job_rank}, finding.mutable_who()->mutable_ranks());
   } else if (candidate.stops_job && bundle.pairs.size() > 1) {
     AddRanks(parties, finding.mutable_who()->mutable_ranks());  // a cycle is all of its ranks
   }
-  finding.set_confidence(bundle.odd >= 0 && complete ? Confidence::established : Confidence::probable);
+  finding.set_confidence(bundle.odd >= 0 && complete ? Confidence::established
+                                                     : Confidence::probable);
   finding.set_title(Title(c, bundle, sibling));
   if (candidate.stops_job) {
     std::set<int> waiting = parties;
@@ -356,11 +261,15 @@ Candidate Describe(const Job& job, const Communicator& c, const Bundle& bundle, 
     AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   }
   finding.mutable_cause()->set_id("not established");
-  finding.set_refuted_by("a program in which the missing call comes later, from another thread or stream that does not depend on "
-                         "what this rank waits for");
+  finding.set_refuted_by(
+      "a program in which the missing call comes later, from another thread or stream that does "
+      "not depend on "
+      "what this rank waits for");
   finding.mutable_next()->set_text(
-      "Look for the send or receive that one side calls and the other does not: a branch, a micro-batch more or less, a wrong "
-      "peer, or both sides sending first (then put both calls into one ncclGroup). The stacks show the line.");
+      "Look for the send or receive that one side calls and the other does not: a branch, a "
+      "micro-batch more or less, a wrong "
+      "peer, or both sides sending first (then put both calls into one ncclGroup). The stacks show "
+      "the line.");
   finding.mutable_next()->set_command("py-spy dump --pid <pid of each named rank>");
   return candidate;
 }
@@ -368,7 +277,7 @@ Candidate Describe(const Job& job, const Communicator& c, const Bundle& bundle, 
 }  // namespace
 
 std::vector<Candidate> FindUnmatched(const model::Job& job) {
-  const Index index(job);
+  const MessageWaits waits(job);
   std::map<int, Messages> by_communicator;
   for (const MessageCount& count : job.messages) {
     if (count.communicator >= 0) by_communicator[count.communicator].push_back(&count);
@@ -379,14 +288,15 @@ std::vector<Candidate> FindUnmatched(const model::Job& job) {
     const uint64_t sibling = SiblingCount(messages);
     std::map<std::pair<int, bool>, Bundle> bundles;
     for (const MessageCount* count : messages) {
-      auto pair = Judge(job, index, c, messages, *count);
+      auto pair = Judge(job, waits, c, messages, *count);
       if (!pair) continue;
       const int odd = OddOne(*pair, sibling);
       Bundle& bundle = bundles[{odd, pair->what == Case::kRest}];
       bundle.odd = odd;
       bundle.pairs.push_back(*std::move(pair));
     }
-    for (const auto& [key, bundle] : bundles) candidates.push_back(Describe(job, c, bundle, sibling));
+    for (const auto& [key, bundle] : bundles)
+      candidates.push_back(Describe(job, c, bundle, sibling));
   }
   return candidates;
 }

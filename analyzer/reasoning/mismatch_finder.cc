@@ -1,11 +1,12 @@
 // Different arguments, functions or order at the same position of one communicator.
 //
-// NCCL does not compare arguments between ranks: a mismatch completes with wrong data, or hangs some operations later,
-// possibly on the innocent ranks only. So neither who hangs nor where it hangs is looked at here, only what every rank asked
-// for at the same position. The first position at which the ranks differ counts; whatever differs later follows from it.
+// NCCL does not compare arguments between ranks: a mismatch completes with wrong data, or hangs
+// some operations later, possibly on the innocent ranks only. So neither who hangs nor where it
+// hangs is looked at here, only what every rank asked for at the same position. The first position
+// at which the ranks differ counts; whatever differs later follows from it.
 //
-// Who is odd is a vote of the ranks. Half against half is a mismatch without a culprit: which half is wrong is the program's
-// intent (failure-knowledge Part 2.7).
+// Who is odd is a vote of the ranks. Half against half is a mismatch without a culprit: which half
+// is wrong is the program's intent (failure-knowledge Part 2.7).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -51,7 +52,8 @@ Verdict Vote(const Split& split) {
 }
 
 // What one side calls and the other does not; both empty when they call the same.
-void Difference(const std::vector<Call>& a, const std::vector<Call>& b, std::vector<Call>* only_a, std::vector<Call>* only_b) {
+void Difference(const std::vector<Call>& a, const std::vector<Call>& b, std::vector<Call>* only_a,
+                std::vector<Call>* only_b) {
   std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(*only_a));
   std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(*only_b));
 }
@@ -110,9 +112,11 @@ std::string ShapeText(Shape shape, const std::string& odd_does, const std::strin
       return absl::StrCat("calls ", odd_does, " where the others call ", common_does,
                           ": the same operations in another order");
     case Shape::kMissing:
-      return absl::StrCat("leaves out ", common_does, ": from there on its calls are the others' next ones");
+      return absl::StrCat("leaves out ", common_does,
+                          ": from there on its calls are the others' next ones");
     case Shape::kExtra:
-      return absl::StrCat("calls ", odd_does, " in addition: from there on its calls are one behind the others'");
+      return absl::StrCat("calls ", odd_does,
+                          " in addition: from there on its calls are one behind the others'");
     default:
       return absl::StrCat("calls ", odd_does, " where the others call ", common_does);
   }
@@ -125,41 +129,51 @@ void AddNote(std::string text, Finding* finding) {
 }
 
 void AddCalls(const Job& job, const Unit& unit, const Camp& camp, size_t cited, Finding* finding) {
-  const std::string what =
-      absl::StrCat(unit.single() ? absl::StrCat("operation ", unit.first)
-                                 : absl::StrCat("operations ", unit.first, " to ", unit.last, " (one group)"),
-                   ": ", CallsText(*camp.calls));
+  const std::string what = absl::StrCat(
+      unit.single() ? absl::StrCat("operation ", unit.first)
+                    : absl::StrCat("operations ", unit.first, " to ", unit.last, " (one group)"),
+      ": ", CallsText(*camp.calls));
   for (size_t i = 0; i < camp.voters->size() && i < cited; ++i) {
     const Voter& voter = *(*camp.voters)[i];
-    *finding->add_evidence() = MemberEvidence(job, *voter.member, voter.At(unit.first)->raw.row(), what);
+    *finding->add_evidence() =
+        MemberEvidence(job, *voter.member, voter.At(unit.first)->raw.row(), what);
   }
   if (camp.voters->size() > cited) {
     AddNote(absl::StrCat(what, " on ", camp.voters->size() - cited, " more ranks"), finding);
   }
 }
 
-// Both ends of a connection must expect the same number of steps at the same position; if not, the plans differ.
-void AddStepEvidence(const Job& job, const Communicator& communicator, uint64_t first, Finding* finding) {
+// Both ends of a connection must expect the same number of steps at the same position; if not, the
+// plans differ.
+void AddStepEvidence(const Job& job, const Communicator& communicator, uint64_t first,
+                     Finding* finding) {
   int left = 4;
   for (const model::Edge& edge : job.edges) {
     if (left == 0) return;
-    if (edge.communicator != communicator.index || edge.p2p || !edge.sender || !edge.receiver) continue;
+    if (edge.communicator != communicator.index || edge.p2p || !edge.sender || !edge.receiver)
+      continue;
     const trace::Edge *send = edge.sender->raw, *receive = edge.receiver->raw;
-    if (send == nullptr || receive == nullptr || edge.sender->position_p2p || edge.receiver->position_p2p) continue;
+    if (send == nullptr || receive == nullptr || edge.sender->position_p2p ||
+        edge.receiver->position_p2p)
+      continue;
     if (edge.sender->position < first || edge.sender->position != edge.receiver->position) continue;
-    if (send->n_steps() == 0 || receive->n_steps() == 0 || send->n_steps() == receive->n_steps()) continue;
+    if (send->n_steps() == 0 || receive->n_steps() == 0 || send->n_steps() == receive->n_steps())
+      continue;
     const Member& from = communicator.members[edge.from];
     const Member& to = communicator.members[edge.to];
     *finding->add_evidence() = MemberEvidence(
         job, from, send->row(),
-        absl::StrCat("both ends of edge ", from.job_rank, "->", to.job_rank, " channel ", edge.channel,
-                     " are in operation ", edge.sender->position, " but expect different work: ", send->n_steps(),
-                     " steps at the sender, ", receive->n_steps(), " at the receiver (its table entry ", receive->row(), ")"));
+        absl::StrCat("both ends of edge ", from.job_rank, "->", to.job_rank, " channel ",
+                     edge.channel, " are in operation ", edge.sender->position,
+                     " but expect different work: ", send->n_steps(), " steps at the sender, ",
+                     receive->n_steps(), " at the receiver (its table entry ", receive->row(),
+                     ")"));
     --left;
   }
 }
 
-// Ranks with an unfinished collective at or after the difference; `any` also counts ranks whose job rank is unknown.
+// Ranks with an unfinished collective at or after the difference; `any` also counts ranks whose job
+// rank is unknown.
 std::set<int> Waiting(const Communicator& communicator, uint64_t first, bool* any) {
   std::set<int> ranks;
   *any = false;
@@ -174,9 +188,10 @@ std::set<int> Waiting(const Communicator& communicator, uint64_t first, bool* an
 
 // The voter of a camp that kept the most after the difference, so that the comparison reaches far.
 const Voter& Longest(const Camp& camp) {
-  return **std::max_element(camp.voters->begin(), camp.voters->end(), [](const Voter* a, const Voter* b) {
-    return a->ops.back()->position() < b->ops.back()->position();
-  });
+  return **std::max_element(camp.voters->begin(), camp.voters->end(),
+                            [](const Voter* a, const Voter* b) {
+                              return a->ops.back()->position() < b->ops.back()->position();
+                            });
 }
 
 Confidence::Value ConfidenceOf(const Verdict& verdict, bool complete, bool lossy) {
@@ -186,11 +201,12 @@ Confidence::Value ConfidenceOf(const Verdict& verdict, bool complete, bool lossy
   return clear && complete ? Confidence::established : Confidence::probable;
 }
 
-Candidate Describe(const Job& job, const Communicator& communicator, const std::vector<Voter>& voters,
-                   const Split& split) {
+Candidate Describe(const Job& job, const Communicator& communicator,
+                   const std::vector<Voter>& voters, const Split& split) {
   const Verdict verdict = Vote(split);
   const uint64_t first = split.unit.first;
-  // Two sequences stand for the sides: the first dissenter's and the majority's, or the first two camps' in a tie.
+  // Two sequences stand for the sides: the first dissenter's and the majority's, or the first two
+  // camps' in a tie.
   const Camp& a = verdict.odd[0];
   const Camp& b = verdict.tie() ? verdict.odd[1] : verdict.common[0];
   Shape shape = Shape::kReplaced;
@@ -201,7 +217,8 @@ Candidate Describe(const Job& job, const Communicator& communicator, const std::
   std::vector<Call> only_a, only_b;
   Difference(*a.calls, *b.calls, &only_a, &only_b);
   const bool complete = verdict.voters == static_cast<size_t>(communicator.n_ranks);
-  const bool lossy = std::any_of(voters.begin(), voters.end(), [](const Voter& voter) { return voter.lossy; });
+  const bool lossy =
+      std::any_of(voters.begin(), voters.end(), [](const Voter& voter) { return voter.lossy; });
 
   Candidate candidate;
   candidate.order = Class::kMismatch;
@@ -214,14 +231,15 @@ Candidate Describe(const Job& job, const Communicator& communicator, const std::
   const std::string place = PlaceText(communicator, first);
   const std::string odd_text = CampsText(communicator, verdict.odd);
   if (verdict.tie()) {
-    finding.set_title(absl::StrCat("The ranks disagree in ", place, ": ", CallsText(only_a), " on ",
-                                   CampsText(communicator, {a}), ", ", CallsText(only_b), " on ",
-                                   CampsText(communicator, {b}),
-                                   shape == Shape::kOrder ? " (the same operations in another order)" : "",
-                                   "; which side is wrong is the program's intent"));
+    finding.set_title(absl::StrCat(
+        "The ranks disagree in ", place, ": ", CallsText(only_a), " on ",
+        CampsText(communicator, {a}), ", ", CallsText(only_b), " on ", CampsText(communicator, {b}),
+        shape == Shape::kOrder ? " (the same operations in another order)" : "",
+        "; which side is wrong is the program's intent"));
   } else {
     AddRanks(JobRanks(verdict.odd), finding.mutable_who()->mutable_ranks());
-    finding.set_title(absl::StrCat("In ", place, " ", odd_text, " ", ShapeText(shape, CallsText(only_a), CallsText(only_b))));
+    finding.set_title(absl::StrCat("In ", place, " ", odd_text, " ",
+                                   ShapeText(shape, CallsText(only_a), CallsText(only_b))));
   }
 
   constexpr size_t kOddCited = 16, kCommonCited = 4;
@@ -230,26 +248,37 @@ Candidate Describe(const Job& job, const Communicator& communicator, const std::
   AddStepEvidence(job, communicator, first, &finding);
   if (!complete) {
     AddNote(absl::StrCat("only ", verdict.voters, " of ", communicator.n_ranks,
-                         " ranks have a record that holds this position"), &finding);
+                         " ranks have a record that holds this position"),
+            &finding);
   }
   if (lossy) {
-    AddNote("some records lost operations, so equal positions may not be the same operation on all ranks", &finding);
+    AddNote(
+        "some records lost operations, so equal positions may not be the same operation on all "
+        "ranks",
+        &finding);
   }
   if (split.first_kept) {
-    AddNote("earlier operations are no longer kept: the difference may have begun before this position", &finding);
+    AddNote(
+        "earlier operations are no longer kept: the difference may have begun before this position",
+        &finding);
   }
 
   std::set<int> waiting = Waiting(communicator, first, &candidate.stops_job);
   for (int rank : finding.who().ranks()) waiting.erase(rank);
   AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   finding.mutable_cause()->set_id("not established");
-  finding.set_refuted_by(absl::StrCat("a record of the calls made by the program in which all ranks agree up to operation ",
-                                      first, ", or two communicators that share this id"));
+  finding.set_refuted_by(absl::StrCat(
+      "a record of the calls made by the program in which all ranks agree up to operation ", first,
+      ", or two communicators that share this id"));
   finding.mutable_next()->set_text(absl::StrCat(
-      "Compare what ", verdict.tie() ? "the two sides run" : absl::StrCat(odd_text, " and the others run"),
-      " before this call: a branch on data or rank, a bucket or batch of another size, a swallowed exception. The next run "
-      "with the command's settings prints each call with its arguments and checks them across ranks."));
-  finding.mutable_next()->set_command("TORCH_DISTRIBUTED_DEBUG=DETAIL NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL");
+      "Compare what ",
+      verdict.tie() ? "the two sides run" : absl::StrCat(odd_text, " and the others run"),
+      " before this call: a branch on data or rank, a bucket or batch of another size, a swallowed "
+      "exception. The next run "
+      "with the command's settings prints each call with its arguments and checks them across "
+      "ranks."));
+  finding.mutable_next()->set_command(
+      "TORCH_DISTRIBUTED_DEBUG=DETAIL NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL");
   return candidate;
 }
 

@@ -10,45 +10,75 @@ namespace ringscope::reasoning {
 
 std::string FuncText(trace::Func func) {
   switch (func) {
-    case trace::BROADCAST: return "Broadcast";
-    case trace::REDUCE: return "Reduce";
-    case trace::ALL_GATHER: return "AllGather";
-    case trace::REDUCE_SCATTER: return "ReduceScatter";
-    case trace::ALL_REDUCE: return "AllReduce";
-    case trace::SEND_RECV: return "SendRecv";
-    case trace::SEND: return "Send";
-    case trace::RECV: return "Recv";
-    case trace::ALL_TO_ALL: return "AlltoAll";
-    case trace::SCATTER: return "Scatter";
-    case trace::GATHER: return "Gather";
-    case trace::ALL_GATHER_V: return "AllGatherV";
-    case trace::PUT_SIGNAL: return "PutSignal";
-    case trace::SIGNAL: return "Signal";
-    case trace::WAIT_SIGNAL: return "WaitSignal";
-    default: return "operation";
+    case trace::BROADCAST:
+      return "Broadcast";
+    case trace::REDUCE:
+      return "Reduce";
+    case trace::ALL_GATHER:
+      return "AllGather";
+    case trace::REDUCE_SCATTER:
+      return "ReduceScatter";
+    case trace::ALL_REDUCE:
+      return "AllReduce";
+    case trace::SEND_RECV:
+      return "SendRecv";
+    case trace::SEND:
+      return "Send";
+    case trace::RECV:
+      return "Recv";
+    case trace::ALL_TO_ALL:
+      return "AlltoAll";
+    case trace::SCATTER:
+      return "Scatter";
+    case trace::GATHER:
+      return "Gather";
+    case trace::ALL_GATHER_V:
+      return "AllGatherV";
+    case trace::PUT_SIGNAL:
+      return "PutSignal";
+    case trace::SIGNAL:
+      return "Signal";
+    case trace::WAIT_SIGNAL:
+      return "WaitSignal";
+    default:
+      return "operation";
   }
 }
 
 std::string TypeText(trace::DataType type) {
   switch (type) {
-    case trace::INT8: return "int8";
-    case trace::UINT8: return "uint8";
-    case trace::INT32: return "int32";
-    case trace::UINT32: return "uint32";
-    case trace::INT64: return "int64";
-    case trace::UINT64: return "uint64";
-    case trace::FLOAT16: return "float16";
-    case trace::FLOAT32: return "float32";
-    case trace::FLOAT64: return "float64";
-    case trace::BFLOAT16: return "bfloat16";
-    case trace::FLOAT8_E4M3: return "float8_e4m3";
-    case trace::FLOAT8_E5M2: return "float8_e5m2";
-    default: return "elements";
+    case trace::INT8:
+      return "int8";
+    case trace::UINT8:
+      return "uint8";
+    case trace::INT32:
+      return "int32";
+    case trace::UINT32:
+      return "uint32";
+    case trace::INT64:
+      return "int64";
+    case trace::UINT64:
+      return "uint64";
+    case trace::FLOAT16:
+      return "float16";
+    case trace::FLOAT32:
+      return "float32";
+    case trace::FLOAT64:
+      return "float64";
+    case trace::BFLOAT16:
+      return "bfloat16";
+    case trace::FLOAT8_E4M3:
+      return "float8_e4m3";
+    case trace::FLOAT8_E5M2:
+      return "float8_e5m2";
+    default:
+      return "elements";
   }
 }
 
 std::string OpText(const trace::Operation& op) {
-  std::string text = absl::StrCat(FuncText(op.func()), " of ", op.count(), " ", TypeText(op.datatype()));
+  std::string text =
+      absl::StrCat(FuncText(op.func()), " of ", op.count(), " ", TypeText(op.datatype()));
   switch (op.func()) {
     case trace::BROADCAST:
     case trace::SCATTER:
@@ -109,12 +139,14 @@ std::string SourceText(const model::Job& job, const model::Member& member) {
     return "no record";
   }
   const model::Process& process = job.processes[member.process];
-  const std::string who = member.job_rank >= 0 ? absl::StrCat("rank ", member.job_rank)
-                                               : absl::StrCat("rank ", member.rank, " in the communicator");
+  const std::string who = member.job_rank >= 0
+                              ? absl::StrCat("rank ", member.job_rank)
+                              : absl::StrCat("rank ", member.rank, " in the communicator");
   return absl::StrCat(who, " on ", process.host, " (", process.source, ")");
 }
 
-Evidence MemberEvidence(const model::Job& job, const model::Member& member, uint32_t row, std::string text) {
+Evidence MemberEvidence(const model::Job& job, const model::Member& member, uint32_t row,
+                        std::string text) {
   Evidence evidence;
   evidence.set_text(std::move(text));
   evidence.set_source(SourceText(job, member));

@@ -1,4 +1,5 @@
-// Operations, ranks and communicators in words, the same words in every finding; and evidence that cites its record.
+// Operations, ranks and communicators in words, the same words in every finding; and evidence that
+// cites its record.
 #ifndef RINGSCOPE_ANALYZER_REASONING_OP_TEXT_H_
 #define RINGSCOPE_ANALYZER_REASONING_OP_TEXT_H_
 
@@ -16,7 +17,8 @@ namespace ringscope::reasoning {
 std::string FuncText(trace::Func func);
 // "float32", …
 std::string TypeText(trace::DataType type);
-// "AllReduce of 30000 float32", "Broadcast of 3000000 float32 from root 0", "Send of 16 float32 to peer 2".
+// "AllReduce of 30000 float32", "Broadcast of 3000000 float32 from root 0", "Send of 16 float32 to
+// peer 2".
 std::string OpText(const trace::Operation& op);
 // "200 ms", "6.0 s", …
 std::string DurationText(int64_t ns);
@@ -31,12 +33,15 @@ std::string PlaceText(const model::Communicator& communicator, uint64_t position
 // "rank 1 on host1 (file)"; "no record" for a member without one.
 std::string SourceText(const model::Job& job, const model::Member& member);
 // A row that says `text` about `member`; `row` is the table entry in that record.
-Evidence MemberEvidence(const model::Job& job, const model::Member& member, uint32_t row, std::string text);
+Evidence MemberEvidence(const model::Job& job, const model::Member& member, uint32_t row,
+                        std::string text);
 
-// Adds to the list without repetition and in ascending order; negative (unknown) ranks are left out.
+// Adds to the list without repetition and in ascending order; negative (unknown) ranks are left
+// out.
 void AddRanks(const std::set<int>& ranks, google::protobuf::RepeatedField<int32_t>* list);
 
-// True when the members are the same rank of the job: same process, and the same job rank where it is known.
+// True when the members are the same rank of the job: same process, and the same job rank where it
+// is known.
 bool SameRank(const model::Member& a, const model::Member& b);
 
 // Value of a counter of the process's record, e.g. "edge_no_row"; 0 when absent.
@@ -49,8 +54,8 @@ int64_t HostDuration(const model::Op& op);
 
 // Finished is a fact, not a hope.
 inline bool Finished(const model::Op& op) { return op.finished == model::Truth::kYes; }
-// Known to be unfinished: completion is visible and did not come. An enqueued operation of a communicator whose completion
-// is not visible is neither finished nor open.
+// Known to be unfinished: completion is visible and did not come. An enqueued operation of a
+// communicator whose completion is not visible is neither finished nor open.
 inline bool Open(const model::Op& op) {
   return op.entered == model::Truth::kYes && op.finished == model::Truth::kNo;
 }

@@ -1,8 +1,10 @@
-// What is over: a process that was frozen and went on, an operation that stood still and was resolved. The job went on, so
-// this is never a hang, and at most `possible`: nobody can look at it any more.
+// What is over: a process that was frozen and went on, an operation that stood still and was
+// resolved. The job went on, so this is never a hang, and at most `possible`: nobody can look at it
+// any more.
 //
-// A freeze counts only if it delayed somebody: another rank was in an operation with this one while it lasted. A freeze that
-// hit all processes at once was the machine's (suspend, live migration, a starved host) and accuses no process.
+// A freeze counts only if it delayed somebody: another rank was in an operation with this one while
+// it lasted. A freeze that hit all processes at once was the machine's (suspend, live migration, a
+// starved host) and accuses no process.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -36,7 +38,8 @@ struct Span {
 
 bool AtTheSameTime(const Span& a, const Span& b) {
   const int64_t shorter = std::min(a.length(), b.length());
-  return shorter > 0 && static_cast<double>(a.Shared(b)) >= thresholds::kOverlap * static_cast<double>(shorter);
+  return shorter > 0 &&
+         static_cast<double>(a.Shared(b)) >= thresholds::kOverlap * static_cast<double>(shorter);
 }
 
 bool WentOn(const Process& process) {
@@ -45,15 +48,17 @@ bool WentOn(const Process& process) {
 }
 
 int64_t Heartbeat(const Process& process) {
-  return static_cast<int64_t>(std::clamp(process.trace.settings().heartbeat_seconds(), 0.0, 60.0) * 1e9);
+  return static_cast<int64_t>(std::clamp(process.trace.settings().heartbeat_seconds(), 0.0, 60.0) *
+                              1e9);
 }
 
-// A time during which a process seems not to have run, on its own clock; empty when there is none worth telling.
+// A time during which a process seems not to have run, on its own clock; empty when there is none
+// worth telling.
 struct Freeze {
   Span span;
-  std::string sign;    // how it shows
+  std::string sign;  // how it shows
   bool row_known = false;
-  uint32_t row = 0;    // operation that shows it
+  uint32_t row = 0;  // operation that shows it
 };
 
 // As its own recorder thread noticed.
@@ -67,36 +72,43 @@ Freeze NoticedFreeze(const Process& process) {
   return {{live.freeze_begin_ns(), live.freeze_begin_ns() + live.freeze_ns()},
           absl::StrCat("its recorder thread did not run for ", DurationText(live.freeze_ns()),
                        " although it waited for no CPU, and no callback came in"),
-          false, 0};
+          false,
+          0};
 }
 
-// A kernel that the GPU ended long before NCCL's proxy thread, which polls for it, saw the end: the thread did not run.
-// Freezes too short for the recorder thread show like this; the GPU's timer is needed.
+// A kernel that the GPU ended long before NCCL's proxy thread, which polls for it, saw the end: the
+// thread did not run. Freezes too short for the recorder thread show like this; the GPU's timer is
+// needed.
 Freeze UnseenEnd(const Job& job, const Process& process) {
   Freeze longest;
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
       if (m.process != process.index) continue;
       for (const Op& op : m.ops) {
-        if (!Finished(op) || GpuDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations) continue;
+        if (!Finished(op) || GpuDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations)
+          continue;
         const int64_t unseen = HostDuration(op) - GpuDuration(op);
         if (unseen < thresholds::kFreezeFloorNs || unseen <= longest.span.length()) continue;
         longest = {{op.raw.finished_ns() - unseen, op.raw.finished_ns()},
-                   absl::StrCat(OpText(op.raw), " (communicator ", c.Label(), ") took ", DurationText(GpuDuration(op)),
-                                " on its GPU, but NCCL's thread saw its end only ", DurationText(unseen),
-                                " later, and no other callback came in"),
-                   true, op.raw.row()};
+                   absl::StrCat(OpText(op.raw), " (communicator ", c.Label(), ") took ",
+                                DurationText(GpuDuration(op)),
+                                " on its GPU, but NCCL's thread saw its end only ",
+                                DurationText(unseen), " later, and no other callback came in"),
+                   true,
+                   op.raw.row()};
       }
     }
   }
   return longest;
 }
 
-// Callbacks came in during the span: then only the recorder's thread stood still, not the process. A noticed freeze
-// began up to one heartbeat after its noted begin, so the edges of the span prove nothing.
+// Callbacks came in during the span: then only the recorder's thread stood still, not the process.
+// A noticed freeze began up to one heartbeat after its noted begin, so the edges of the span prove
+// nothing.
 bool Active(const Job& job, int process, const Freeze& freeze) {
   const Span& span = freeze.span;
-  const int64_t margin = std::max(freeze.row_known ? 0 : Heartbeat(job.processes[process]), span.length() / 10);
+  const int64_t margin =
+      std::max(freeze.row_known ? 0 : Heartbeat(job.processes[process]), span.length() / 10);
   const auto inside = [&](int64_t t) { return t > span.begin + margin && t < span.end - margin; };
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
@@ -123,18 +135,23 @@ struct Waiter {
   int64_t waited_ns = 0;
 };
 
-// Other ranks that were in an operation of a shared communicator for most of the span (CLOCK_REALTIME), the longest first.
+// Other ranks that were in an operation of a shared communicator for most of the span
+// (CLOCK_REALTIME), the longest first.
 std::vector<Waiter> Waiters(const Job& job, int process, const Span& span) {
   std::map<RankKey, Waiter> waiters;
   for (const Communicator& c : job.communicators) {
-    if (std::none_of(c.members.begin(), c.members.end(), [&](const Member& m) { return m.process == process; })) continue;
+    if (std::none_of(c.members.begin(), c.members.end(),
+                     [&](const Member& m) { return m.process == process; }))
+      continue;
     for (const Member& m : c.members) {
       if (!m.has_record() || m.process == process) continue;
       const Process& other = job.processes[m.process];
       for (const Op& op : m.ops) {
         if (!Finished(op) || op.raw.entered_ns() == 0) continue;
-        const int64_t shared = span.Shared({other.ToRealtime(op.raw.entered_ns()), other.ToRealtime(op.raw.finished_ns())});
-        if (static_cast<double>(shared) < thresholds::kOverlap * static_cast<double>(span.length())) continue;
+        const int64_t shared = span.Shared(
+            {other.ToRealtime(op.raw.entered_ns()), other.ToRealtime(op.raw.finished_ns())});
+        if (static_cast<double>(shared) < thresholds::kOverlap * static_cast<double>(span.length()))
+          continue;
         Waiter& waiter = waiters[KeyOf(m)];
         if (shared > waiter.waited_ns) waiter = {&c, &m, &op, shared};
       }
@@ -142,7 +159,8 @@ std::vector<Waiter> Waiters(const Job& job, int process, const Span& span) {
   }
   std::vector<Waiter> sorted;
   for (const auto& [key, waiter] : waiters) sorted.push_back(waiter);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Waiter& a, const Waiter& b) { return a.waited_ns > b.waited_ns; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Waiter& a, const Waiter& b) { return a.waited_ns > b.waited_ns; });
   return sorted;
 }
 
@@ -152,7 +170,8 @@ void Finish(Finding* finding) {
   finding->mutable_cause()->set_id("not established");
 }
 
-// Spans of CLOCK_REALTIME in which a rank was frozen, so that a stall that they explain is not told twice.
+// Spans of CLOCK_REALTIME in which a rank was frozen, so that a stall that they explain is not told
+// twice.
 using Frozen = std::map<RankKey, Span>;
 
 void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candidates) {
@@ -163,7 +182,8 @@ void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candida
     Freeze freeze = NoticedFreeze(process);
     if (freeze.span.length() <= 0) freeze = UnseenEnd(job, process);
     if (freeze.span.length() <= 0) continue;
-    spans[process.index] = {process.ToRealtime(freeze.span.begin), process.ToRealtime(freeze.span.end)};
+    spans[process.index] = {process.ToRealtime(freeze.span.begin),
+                            process.ToRealtime(freeze.span.end)};
     freezes[process.index] = std::move(freeze);
   }
   for (const Process& process : job.processes) {
@@ -202,7 +222,8 @@ void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candida
     AddRanks(ranks, finding.mutable_who()->mutable_ranks());
     finding.mutable_who()->add_hosts(process.host);
     const std::string name = RankText(*waiters.front().communicator, *self);
-    finding.set_title(absl::StrCat("The process of ", name, " stood still for ", DurationText(span.length()),
+    finding.set_title(absl::StrCat("The process of ", name, " stood still for ",
+                                   DurationText(span.length()),
                                    " and went on; the others waited for it"));
     *finding.add_evidence() = MemberEvidence(job, *self, freeze.row, freeze.sign);
     std::set<int> waiting;
@@ -212,16 +233,22 @@ void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candida
       if (i >= 4) continue;
       *finding.add_evidence() =
           MemberEvidence(job, *waiter.member, waiter.op->raw.row(),
-                         absl::StrCat("was in ", OpText(waiter.op->raw), " (communicator ", waiter.communicator->Label(), ") for ",
+                         absl::StrCat("was in ", OpText(waiter.op->raw), " (communicator ",
+                                      waiter.communicator->Label(), ") for ",
                                       DurationText(waiter.waited_ns), " of that time"));
     }
     for (int rank : ranks) waiting.erase(rank);
     AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
     Finish(&finding);
-    finding.set_refuted_by("the whole machine was suspended at that time, or only the recorder's thread was held back");
-    finding.mutable_next()->set_text("See who stopped it: a debugger, SIGSTOP from a job manager, a cgroup freezer, a checkpoint of the "
-                                     "container, memory pressure.");
-    finding.mutable_next()->set_command("journalctl --since <time of the pause>; cat /sys/fs/cgroup/<job>/cgroup.events");
+    finding.set_refuted_by(
+        "the whole machine was suspended at that time, or only the recorder's thread was held "
+        "back");
+    finding.mutable_next()->set_text(
+        "See who stopped it: a debugger, SIGSTOP from a job manager, a cgroup freezer, a "
+        "checkpoint of the "
+        "container, memory pressure.");
+    finding.mutable_next()->set_command(
+        "journalctl --since <time of the pause>; cat /sys/fs/cgroup/<job>/cgroup.events");
     candidates->push_back(std::move(candidate));
   }
 }
@@ -251,9 +278,10 @@ std::map<StallKey, Stall> ResolvedStalls(const Job& job) {
   return stalls;
 }
 
-// Members that came to the operation when the others had waited for long: the shortest in it (no clocks compared). Empty when
-// the record does not tell.
-std::vector<const Member*> Latecomers(const Communicator& c, uint64_t position, int64_t stall_ns, const Timelines& timelines) {
+// Members that came to the operation when the others had waited for long: the shortest in it (no
+// clocks compared). Empty when the record does not tell.
+std::vector<const Member*> Latecomers(const Communicator& c, uint64_t position, int64_t stall_ns,
+                                      const Timelines& timelines) {
   std::vector<std::pair<int64_t, const Member*>> times;
   int64_t longest = 0;
   for (const Member& m : c.members) {
@@ -287,7 +315,8 @@ void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* 
       explained |= frozen.count(KeyOf(*m)) > 0;
     }
     for (const auto& [who, span] : frozen) {
-      for (const Member& m : c.members) explained |= m.has_record() && KeyOf(m) == who && late.empty();
+      for (const Member& m : c.members)
+        explained |= m.has_record() && KeyOf(m) == who && late.empty();
     }
     if (explained) continue;
     for (const Member* m : stall.reporters) reporters.insert(m->job_rank);
@@ -301,34 +330,44 @@ void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* 
     finding.mutable_who()->add_communicators(c.Label());
     AddRanks(ranks, finding.mutable_who()->mutable_ranks());
     AddRanks(reporters, finding.mutable_collateral()->mutable_ranks());
-    const std::string place = p2p || position == 0 ? absl::StrCat("An operation of communicator ", c.Label()) : PlaceText(c, position);
+    const std::string place = p2p || position == 0
+                                  ? absl::StrCat("An operation of communicator ", c.Label())
+                                  : PlaceText(c, position);
     if (late.empty()) {
       finding.set_kind(Kind::undetermined);
-      finding.set_title(absl::StrCat(p2p || position == 0 ? place : absl::StrCat("In ", place, " the ranks"), " stood still for ",
-                                     DurationText(stall.length_ns), " and went on; the records do not tell why"));
+      finding.set_title(
+          absl::StrCat(p2p || position == 0 ? place : absl::StrCat("In ", place, " the ranks"),
+                       " stood still for ", DurationText(stall.length_ns),
+                       " and went on; the records do not tell why"));
     } else {
       finding.set_kind(Kind::missing_rank);
-      finding.set_title(absl::StrCat(RanksText(ranks), " came to ", place, " ", DurationText(stall.length_ns),
+      finding.set_title(absl::StrCat(RanksText(ranks), " came to ", place, " ",
+                                     DurationText(stall.length_ns),
                                      " after the others; then the job went on"));
       for (const Member* m : late) {
         const Op* op = m->Collective(position);
         *finding.add_evidence() = MemberEvidence(
             job, *m, op->raw.row(),
             absl::StrCat("was outside NCCL before ", OpText(op->raw), " for ",
-                         DurationText(op->raw.entered_ns() - timelines.at(KeyOf(*m)).FreeSince(op->raw.entered_ns())),
+                         DurationText(op->raw.entered_ns() -
+                                      timelines.at(KeyOf(*m)).FreeSince(op->raw.entered_ns())),
                          ", then needed ", DurationText(HostDuration(*op))));
       }
     }
     for (size_t i = 0; i < stall.reporters.size() && i < 4; ++i) {
       const Member& m = *stall.reporters[i];
       const Op* op = p2p ? nullptr : m.Collective(position);
-      *finding.add_evidence() = MemberEvidence(job, m, op == nullptr ? 0 : op->raw.row(),
-                                               absl::StrCat("noticed no progress for ", DurationText(stall.length_ns), ", then it went on"));
+      *finding.add_evidence() =
+          MemberEvidence(job, m, op == nullptr ? 0 : op->raw.row(),
+                         absl::StrCat("noticed no progress for ", DurationText(stall.length_ns),
+                                      ", then it went on"));
     }
     Finish(&finding);
     finding.set_refuted_by("a record of that time which shows another rank or an edge behind it");
-    finding.mutable_next()->set_text("If it happens again, take the stacks while it lasts; a checkpoint, an evaluation or a slow batch on "
-                                     "one rank looks like this.");
+    finding.mutable_next()->set_text(
+        "If it happens again, take the stacks while it lasts; a checkpoint, an evaluation or a "
+        "slow batch on "
+        "one rank looks like this.");
     finding.mutable_next()->set_command("py-spy dump --pid <pid of the rank>");
     candidates->push_back(std::move(candidate));
   }

@@ -1,13 +1,14 @@
 // Persistent stragglers, told without synchronised clocks (failure-knowledge Part 3.1).
 //
-// In an all-to-all dependent collective everyone ends almost together, so the time spent in the kernel tells who came late:
-// the straggler has the shortest kernel, the others' long kernels are waiting. Never rank by time spent in NCCL: the fast
-// ranks have the most of it.
+// In an all-to-all dependent collective everyone ends almost together, so the time spent in the
+// kernel tells who came late: the straggler has the shortest kernel, the others' long kernels are
+// waiting. Never rank by time spent in NCCL: the fast ranks have the most of it.
 //
-// The kernels say who. Where its time goes is asked of the host's clock, independently: from the rank's previous completion
-// to its next call (host: data loading, garbage collection, Python), or from the enqueued call to the start of the kernel
-// (GPU: compute before it on the stream). Where neither accounts for the lateness, the rank may be late because it waited in
-// another communicator; it is named, without saying which side, only if it was in no other.
+// The kernels say who. Where its time goes is asked of the host's clock, independently: from the
+// rank's previous completion to its next call (host: data loading, garbage collection, Python), or
+// from the enqueued call to the start of the kernel (GPU: compute before it on the stream). Where
+// neither accounts for the lateness, the rank may be late because it waited in another
+// communicator; it is named, without saying which side, only if it was in no other.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -40,10 +41,10 @@ bool AllToAllDependent(trace::Func func) {
 // One collective as all members with a record saw it, in nanoseconds; index = n-th such member.
 struct Instance {
   uint64_t position = 0;
-  std::vector<int64_t> kernel;   // GPU timer if every member has it, else host
-  std::vector<int64_t> host;     // host's view of the same, comparable with the gaps
-  std::vector<int64_t> entry;    // from free to the call; -1 unknown
-  std::vector<int64_t> start;    // from enqueued and free to the start of the kernel
+  std::vector<int64_t> kernel;  // GPU timer if every member has it, else host
+  std::vector<int64_t> host;    // host's view of the same, comparable with the gaps
+  std::vector<int64_t> entry;   // from free to the call; -1 unknown
+  std::vector<int64_t> start;   // from enqueued and free to the start of the kernel
   std::vector<uint32_t> row;
   bool gpu_timer = false;
 };
@@ -53,13 +54,16 @@ struct Sampled {
   std::vector<Instance> instances;
 };
 
-bool Read(const std::vector<const Member*>& members, const Timelines& timelines, uint64_t position, Instance* instance) {
+bool Read(const std::vector<const Member*>& members, const Timelines& timelines, uint64_t position,
+          Instance* instance) {
   instance->position = position;
   instance->gpu_timer = true;
   std::vector<const Op*> ops;
   for (const Member* m : members) {
     const Op* op = m->Collective(position);
-    if (op == nullptr || !Finished(*op) || !AllToAllDependent(op->raw.func()) || HostDuration(*op) == 0) return false;
+    if (op == nullptr || !Finished(*op) || !AllToAllDependent(op->raw.func()) ||
+        HostDuration(*op) == 0)
+      return false;
     instance->gpu_timer &= GpuDuration(*op) > 0;
     ops.push_back(op);
   }
@@ -69,15 +73,16 @@ bool Read(const std::vector<const Member*>& members, const Timelines& timelines,
     const int64_t ready = std::max({free, raw.enqueued_ns(), raw.entered_ns()});
     instance->kernel.push_back(instance->gpu_timer ? GpuDuration(*ops[i]) : HostDuration(*ops[i]));
     instance->host.push_back(HostDuration(*ops[i]));
-    instance->entry.push_back(free == 0 || raw.entered_ns() == 0 ? -1 : std::max<int64_t>(0, raw.entered_ns() - free));
+    instance->entry.push_back(
+        free == 0 || raw.entered_ns() == 0 ? -1 : std::max<int64_t>(0, raw.entered_ns() - free));
     instance->start.push_back(std::max<int64_t>(0, raw.started_ns() - ready));
     instance->row.push_back(raw.row());
   }
   return true;
 }
 
-// The newest instances that all members with a record kept and finished. Operations of one group count once: they share a
-// kernel.
+// The newest instances that all members with a record kept and finished. Operations of one group
+// count once: they share a kernel.
 Sampled Sample(const Communicator& c, const Timelines& timelines) {
   Sampled sampled;
   uint64_t oldest = thresholds::kWarmupOperations + 1, newest = UINT64_MAX;
@@ -93,11 +98,14 @@ Sampled Sample(const Communicator& c, const Timelines& timelines) {
   std::pair<uint32_t, uint32_t> group{0, 0};
   // Positions far apart in a damaged record are bounded by what the member really holds.
   uint64_t budget = any.ops.size();
-  for (uint64_t p = newest; p >= oldest && budget > 0 && sampled.instances.size() < thresholds::kStragglerWindow; --p, --budget) {
+  for (uint64_t p = newest;
+       p >= oldest && budget > 0 && sampled.instances.size() < thresholds::kStragglerWindow;
+       --p, --budget) {
     Instance instance;
     if (!Read(sampled.members, timelines, p, &instance)) continue;
     const Op* op = any.Collective(p);
-    const std::pair<uint32_t, uint32_t> now{op->raw.thread(), op->raw.grouped() ? op->raw.group() : 0};
+    const std::pair<uint32_t, uint32_t> now{op->raw.thread(),
+                                            op->raw.grouped() ? op->raw.group() : 0};
     if (now.second != 0 && now == group) continue;
     group = now;
     sampled.instances.push_back(std::move(instance));
@@ -109,7 +117,7 @@ Sampled Sample(const Communicator& c, const Timelines& timelines) {
 struct Lateness {
   std::vector<std::vector<int64_t>> kernel, host;  // [member][instance]
   std::vector<size_t> late;                        // [member]: in how many instances clearly so
-  int64_t noise_ns = 0;                            // of the waiting members' kernels among each other
+  int64_t noise_ns = 0;  // of the waiting members' kernels among each other
 };
 
 Lateness Measure(const Sampled& sampled) {
@@ -128,17 +136,22 @@ Lateness Measure(const Sampled& sampled) {
       if (instance.kernel[i] >= waits) spread.push_back(instance.kernel[i] - waits);
     }
   }
-  lateness.noise_ns = static_cast<int64_t>(thresholds::kMadToSigma * static_cast<double>(Median(spread)));
+  lateness.noise_ns =
+      static_cast<int64_t>(thresholds::kMadToSigma * static_cast<double>(Median(spread)));
   for (size_t k = 0; k < sampled.instances.size(); ++k) {
-    const double share = thresholds::kLateShareOfKernel * static_cast<double>(UpperMedian(sampled.instances[k].kernel));
-    const double needed = std::max({share, thresholds::kLateMads * static_cast<double>(lateness.noise_ns),
-                                    static_cast<double>(thresholds::kLateFloorNs)});
-    for (size_t i = 0; i < n; ++i) lateness.late[i] += static_cast<double>(lateness.kernel[i][k]) > needed;
+    const double share = thresholds::kLateShareOfKernel *
+                         static_cast<double>(UpperMedian(sampled.instances[k].kernel));
+    const double needed =
+        std::max({share, thresholds::kLateMads * static_cast<double>(lateness.noise_ns),
+                  static_cast<double>(thresholds::kLateFloorNs)});
+    for (size_t i = 0; i < n; ++i)
+      lateness.late[i] += static_cast<double>(lateness.kernel[i][k]) > needed;
   }
   return lateness;
 }
 
-std::vector<int64_t> Column(const Sampled& sampled, std::vector<int64_t> Instance::*field, size_t member) {
+std::vector<int64_t> Column(const Sampled& sampled, std::vector<int64_t> Instance::*field,
+                            size_t member) {
   std::vector<int64_t> values;
   for (const Instance& instance : sampled.instances) {
     if ((instance.*field)[member] >= 0) values.push_back((instance.*field)[member]);
@@ -147,7 +160,8 @@ std::vector<int64_t> Column(const Sampled& sampled, std::vector<int64_t> Instanc
 }
 
 // How much more of this the late member has than the members that are not late; medians.
-int64_t Excess(const Sampled& sampled, std::vector<int64_t> Instance::*field, size_t member, const std::set<size_t>& late) {
+int64_t Excess(const Sampled& sampled, std::vector<int64_t> Instance::*field, size_t member,
+               const std::set<size_t>& late) {
   std::vector<int64_t> others;
   for (size_t i = 0; i < sampled.members.size(); ++i) {
     const std::vector<int64_t> values = Column(sampled, field, i);
@@ -158,20 +172,25 @@ int64_t Excess(const Sampled& sampled, std::vector<int64_t> Instance::*field, si
   return Median(own) - Median(others);
 }
 
-// A job with pipeline traffic has ranks that are late by design (bubbles), so its stragglers are less certain.
+// A job with pipeline traffic has ranks that are late by design (bubbles), so its stragglers are
+// less certain.
 bool HasPipeline(const Job& job) {
-  return std::any_of(job.messages.begin(), job.messages.end(), [](const model::MessageCount& count) {
-    return count.from != count.to && (count.sent.value_or(0) > 0 || count.received.value_or(0) > 0);
-  });
+  return std::any_of(job.messages.begin(), job.messages.end(),
+                     [](const model::MessageCount& count) {
+                       return count.from != count.to &&
+                              (count.sent.value_or(0) > 0 || count.received.value_or(0) > 0);
+                     });
 }
 
-// The rank has operations in one communicator only, and sends and receives nothing: it cannot be late for others' sake.
+// The rank has operations in one communicator only, and sends and receives nothing: it cannot be
+// late for others' sake.
 bool Alone(const Job& job, const Member& member) {
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
       if (!m.has_record() || !SameRank(m, member)) continue;
       if (&m != &member && !m.ops.empty()) return false;
-      if (std::any_of(m.ops.begin(), m.ops.end(), [](const Op& op) { return op.p2p(); })) return false;
+      if (std::any_of(m.ops.begin(), m.ops.end(), [](const Op& op) { return op.p2p(); }))
+        return false;
     }
   }
   return true;
@@ -184,12 +203,12 @@ struct Straggler {
   const Member* member = nullptr;
   Kind::Value kind = Kind::rank_slow;
   Confidence::Value confidence = Confidence::probable;
-  int64_t lateness_ns = 0;   // median, GPU timer where there is one
+  int64_t lateness_ns = 0;  // median, GPU timer where there is one
   Finding finding;
 };
 
-Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled, const Lateness& lateness, size_t i,
-                   Side side) {
+Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled,
+                   const Lateness& lateness, size_t i, Side side) {
   const Member& member = *sampled.members[i];
   Straggler straggler;
   straggler.communicator = &c;
@@ -197,9 +216,12 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   straggler.kind = side == Side::kGpu ? Kind::gpu_slow : Kind::rank_slow;
   straggler.lateness_ns = Median(lateness.kernel[i]);
   const size_t n = sampled.instances.size();
-  const bool timer = std::all_of(sampled.instances.begin(), sampled.instances.end(), [](const Instance& k) { return k.gpu_timer; });
+  const bool timer = std::all_of(sampled.instances.begin(), sampled.instances.end(),
+                                 [](const Instance& k) { return k.gpu_timer; });
   const bool complete = sampled.members.size() == static_cast<size_t>(c.n_ranks);
-  straggler.confidence = complete && side != Side::kUnknown && !HasPipeline(job) ? Confidence::established : Confidence::probable;
+  straggler.confidence = complete && side != Side::kUnknown && !HasPipeline(job)
+                             ? Confidence::established
+                             : Confidence::probable;
 
   Finding& finding = straggler.finding;
   finding.set_kind(straggler.kind);
@@ -207,9 +229,13 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   AddRanks({member.job_rank}, finding.mutable_who()->mutable_ranks());
   finding.mutable_who()->add_communicators(c.Label());
   const std::string name = RankText(c, member);
-  finding.set_title(absl::StrCat(name, side == Side::kHost ? " calls" : side == Side::kGpu ? " starts on the GPU" : " comes", " about ", DurationText(straggler.lateness_ns),
-                                 " after the others, in ", lateness.late[i], " of ", n, " collectives of communicator ",
-                                 c.Label()));
+  finding.set_title(absl::StrCat(name,
+                                 side == Side::kHost  ? " calls"
+                                 : side == Side::kGpu ? " starts on the GPU"
+                                                      : " comes",
+                                 " about ", DurationText(straggler.lateness_ns),
+                                 " after the others, in ", lateness.late[i], " of ", n,
+                                 " collectives of communicator ", c.Label()));
   std::vector<int64_t> others_kernel, others_entry, others_start;
   size_t longest = 0;
   for (size_t m = 0; m < sampled.members.size(); ++m) {
@@ -218,14 +244,16 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
     const std::vector<int64_t> entry = Column(sampled, &Instance::entry, m);
     if (!entry.empty()) others_entry.push_back(Median(entry));
     others_start.push_back(Median(Column(sampled, &Instance::start, m)));
-    if (others_kernel.back() == *std::max_element(others_kernel.begin(), others_kernel.end())) longest = m;
+    if (others_kernel.back() == *std::max_element(others_kernel.begin(), others_kernel.end()))
+      longest = m;
   }
   const Instance& newest = sampled.instances.front();
   const char* const clock = timer ? "GPU timer" : "host's view, no GPU timer";
   *finding.add_evidence() = MemberEvidence(
       job, member, newest.row[i],
-      absl::StrCat(name, " spends ", DurationText(Median(Column(sampled, &Instance::kernel, i))), " in the kernel, the others ",
-                   DurationText(Median(others_kernel)), " (medians of operations ", sampled.instances.back().position, " to ",
+      absl::StrCat(name, " spends ", DurationText(Median(Column(sampled, &Instance::kernel, i))),
+                   " in the kernel, the others ", DurationText(Median(others_kernel)),
+                   " (medians of operations ", sampled.instances.back().position, " to ",
                    newest.position, ", ", clock, "): they wait for it"));
   *finding.add_evidence() = MemberEvidence(
       job, *sampled.members[longest], newest.row[longest],
@@ -235,20 +263,25 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   if (side == Side::kHost) {
     *finding.add_evidence() = MemberEvidence(
         job, member, newest.row[i],
-        absl::StrCat("from its previous completion to its next call ", DurationText(Median(own_entry)), " pass on its host, on the others ",
-                     DurationText(others_entry.empty() ? 0 : Median(others_entry)), " (each on its own clock)"));
+        absl::StrCat("from its previous completion to its next call ",
+                     DurationText(Median(own_entry)), " pass on its host, on the others ",
+                     DurationText(others_entry.empty() ? 0 : Median(others_entry)),
+                     " (each on its own clock)"));
   } else if (side == Side::kGpu) {
-    *finding.add_evidence() = MemberEvidence(
-        job, member, newest.row[i],
-        absl::StrCat("its calls come in time, but from enqueued to started ", DurationText(Median(Column(sampled, &Instance::start, i))),
-                     " pass, on the others ", DurationText(Median(others_start))));
+    *finding.add_evidence() =
+        MemberEvidence(job, member, newest.row[i],
+                       absl::StrCat("its calls come in time, but from enqueued to started ",
+                                    DurationText(Median(Column(sampled, &Instance::start, i))),
+                                    " pass, on the others ", DurationText(Median(others_start))));
   } else {
-    *finding.add_evidence() = MemberEvidence(
-        job, member, newest.row[i], "the host's clock shows neither late calls nor late starts; the rank was in no other communicator");
+    *finding.add_evidence() = MemberEvidence(job, member, newest.row[i],
+                                             "the host's clock shows neither late calls nor late "
+                                             "starts; the rank was in no other communicator");
   }
   if (!complete) {
     Evidence* note = finding.add_evidence();
-    note->set_text(absl::StrCat("only ", sampled.members.size(), " of ", c.n_ranks, " ranks of the communicator have a record"));
+    note->set_text(absl::StrCat("only ", sampled.members.size(), " of ", c.n_ranks,
+                                " ranks of the communicator have a record"));
     note->set_rank(-1);
   }
   std::set<int> waiting;
@@ -258,34 +291,44 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   finding.mutable_cause()->set_id("not established");
   finding.set_refuted_by(
-      "the rank has more work by design (pipeline stage, uneven batch or experts), or is not late in the same operations of "
+      "the rank has more work by design (pipeline stage, uneven batch or experts), or is not late "
+      "in the same operations of "
       "another window");
   if (side != Side::kGpu) {
-    finding.mutable_next()->set_text("See where the rank's host time goes between two collectives: data loading, garbage collection, "
-                                     "logging, a throttled CPU.");
-    finding.mutable_next()->set_command("py-spy record --pid <pid of the rank> --duration 30 -o profile.svg");
+    finding.mutable_next()->set_text(
+        "See where the rank's host time goes between two collectives: data loading, garbage "
+        "collection, "
+        "logging, a throttled CPU.");
+    finding.mutable_next()->set_command(
+        "py-spy record --pid <pid of the rank> --duration 30 -o profile.svg");
   } else {
-    finding.mutable_next()->set_text("Compare clocks, power and temperature of this rank's GPU with its neighbours', then its compute "
-                                     "kernels.");
+    finding.mutable_next()->set_text(
+        "Compare clocks, power and temperature of this rank's GPU with its neighbours', then its "
+        "compute "
+        "kernels.");
     finding.mutable_next()->set_command("nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,POWER");
   }
   return straggler;
 }
 
-std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c, const Timelines& timelines) {
+std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
+                                      const Timelines& timelines) {
   const Sampled sampled = Sample(c, timelines);
   const size_t n = sampled.instances.size();
   if (n < thresholds::kStragglerInstances) return {};
   const Lateness lateness = Measure(sampled);
-  const double share = n >= thresholds::kLongRecord ? thresholds::kLateShareLong : thresholds::kLateShareShort;
+  const double share =
+      n >= thresholds::kLongRecord ? thresholds::kLateShareLong : thresholds::kLateShareShort;
   std::set<size_t> late;
   for (size_t i = 0; i < sampled.members.size(); ++i) {
     if (static_cast<double>(lateness.late[i]) >= share * static_cast<double>(n)) late.insert(i);
   }
   std::vector<Straggler> stragglers;
   for (size_t i : late) {
-    const double needed = thresholds::kGapShareOfLateness * static_cast<double>(Median(lateness.host[i]));
-    const int64_t entry = Excess(sampled, &Instance::entry, i, late), start = Excess(sampled, &Instance::start, i, late);
+    const double needed =
+        thresholds::kGapShareOfLateness * static_cast<double>(Median(lateness.host[i]));
+    const int64_t entry = Excess(sampled, &Instance::entry, i, late),
+                  start = Excess(sampled, &Instance::start, i, late);
     if (needed > 0 && static_cast<double>(entry) >= needed && entry >= start) {
       stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kHost));
     } else if (needed > 0 && static_cast<double>(start) >= needed) {
@@ -314,8 +357,9 @@ std::vector<Candidate> FindStragglers(const model::Job& job) {
   }
   std::vector<Straggler> ordered;
   for (auto& [key, straggler] : worst) ordered.push_back(std::move(straggler));
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const Straggler& a, const Straggler& b) { return a.lateness_ns > b.lateness_ns; });
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Straggler& a, const Straggler& b) {
+    return a.lateness_ns > b.lateness_ns;
+  });
   std::vector<Candidate> candidates;
   for (Straggler& straggler : ordered) {
     Candidate candidate;

@@ -1,9 +1,12 @@
-// Every number that turns a measurement into an opinion, with its source. Finders hold no other thresholds.
+// Every number that turns a measurement into an opinion, with its source. Finders hold no other
+// thresholds.
 //
-// "Fail-slow" numbers follow the recommendation of the knowledge base (failure-knowledge Part 3.6: late when lateness exceeds
-// max(3 MAD, 5 % of the step) and the rank is the last arriver in >= 70 % of >= 50 instances). Flight files often hold far
-// fewer operations than that, so short records are judged too, with a stricter share and a much larger effect: the smaller
-// the sample, the more lopsided it must be. Ratios between ranks are used wherever possible: they survive a loaded machine.
+// "Fail-slow" numbers follow the recommendation of the knowledge base (failure-knowledge Part 3.6:
+// late when lateness exceeds max(3 MAD, 5 % of the step) and the rank is the last arriver in >= 70
+// % of >= 50 instances). Flight files often hold far fewer operations than that, so short records
+// are judged too, with a stricter share and a much larger effect: the smaller the sample, the more
+// lopsided it must be. Ratios between ranks are used wherever possible: they survive a loaded
+// machine.
 #ifndef RINGSCOPE_ANALYZER_REASONING_THRESHOLDS_H_
 #define RINGSCOPE_ANALYZER_REASONING_THRESHOLDS_H_
 
@@ -13,50 +16,66 @@
 namespace ringscope::reasoning::thresholds {
 
 // ---- Different arguments or order
-// An inversion spans the operations between two calls that changed places; frameworks invert neighbours (a hook that runs
-// early). Longer windows make every periodic program look like an inversion of itself.
+// An inversion spans the operations between two calls that changed places; frameworks invert
+// neighbours (a hook that runs early). Longer windows make every periodic program look like an
+// inversion of itself.
 inline constexpr size_t kOrderWindow = 8;
-// So many consecutive positions must agree after shifting one sequence by one before a call is said to be missing or extra.
+// So many consecutive positions must agree after shifting one sequence by one before a call is said
+// to be missing or extra.
 inline constexpr size_t kShiftRun = 4;
-// A majority must outnumber the dissenters by so much before who is called established (2 of 3 do, 3 of 5 do not).
+// A majority must outnumber the dissenters by so much before who is called established (2 of 3 do,
+// 3 of 5 do not).
 inline constexpr size_t kMajorityFactor = 2;
 
 // ---- Messages
-// Share of a communicator's matched pairs that must carry the same number of messages before that number can convict a side.
-// Programs whose pairs carry different numbers by design (mixture of experts) do not reach it.
+// Share of a communicator's matched pairs that must carry the same number of messages before that
+// number can convict a side. Programs whose pairs carry different numbers by design (mixture of
+// experts) do not reach it.
 inline constexpr double kSiblingShare = 2.0 / 3;
 inline constexpr size_t kSiblingPairs = 2;
 
 // ---- Stragglers (Part 3.1, 3.6)
-inline constexpr uint64_t kWarmupOperations = 1;   // of a communicator: lazy connections took 160-530 ms in the lab
-inline constexpr size_t kStragglerInstances = 6;   // with fewer, nothing is said
-inline constexpr size_t kStragglerWindow = 256;    // newest instances that are looked at
-inline constexpr size_t kLongRecord = 50;          // Part 3.6's sample size
-inline constexpr double kLateShareLong = 0.7;      // of the instances, in a long record (Part 3.6)
-inline constexpr double kLateShareShort = 0.85;    // in a short one: 6 of 6, 7 of 8
-// The others must spend so much of their kernel time waiting. Part 3.6 says 5 % of a step; a step is not visible to NCCL,
-// the kernel is. Healthy lab runs reach 0.5 in single instances but never in four of five.
+inline constexpr uint64_t kWarmupOperations =
+    1;  // of a communicator: lazy connections took 160-530 ms in the lab
+inline constexpr size_t kStragglerInstances = 6;  // with fewer, nothing is said
+inline constexpr size_t kStragglerWindow = 256;   // newest instances that are looked at
+inline constexpr size_t kLongRecord = 50;         // Part 3.6's sample size
+inline constexpr double kLateShareLong = 0.7;     // of the instances, in a long record (Part 3.6)
+inline constexpr double kLateShareShort = 0.85;   // in a short one: 6 of 6, 7 of 8
+// The others must spend so much of their kernel time waiting. Part 3.6 says 5 % of a step; a step
+// is not visible to NCCL, the kernel is. Healthy lab runs reach 0.5 in single instances but never
+// in four of five.
 inline constexpr double kLateShareOfKernel = 0.25;
-inline constexpr double kLateMads = 3;             // Part 3.6
-inline constexpr double kMadToSigma = 1.4826;      // MAD of a normal distribution in standard deviations
-inline constexpr int64_t kLateFloorNs = 1'000'000; // what one scheduler tick or page-fault burst costs
+inline constexpr double kLateMads = 3;  // Part 3.6
+inline constexpr double kMadToSigma =
+    1.4826;  // MAD of a normal distribution in standard deviations
+inline constexpr int64_t kLateFloorNs =
+    1'000'000;  // what one scheduler tick or page-fault burst costs
 // Entry gap (or start delay) must account for so much of the lateness before it is blamed for it.
 inline constexpr double kGapShareOfLateness = 0.5;
 
-// ---- Slow edges (Part 3.2; lab: 15.7 ms a step on the slow edge against 0.06-0.16 ms; healthy runs stay below 8 to 1)
-inline constexpr double kEdgeWireRatio = 20;       // mean wire time of a step against the median of the other edges
-inline constexpr double kEdgeWireShare = 0.3;      // of the time that the edge's send steps are open (healthy: < 0.2)
-inline constexpr uint64_t kEdgeSteps = 100;        // Part 3.2: fewer steps say nothing
-inline constexpr int64_t kEdgeWireFloorNs = 20'000;  // a step; below that latency and polling decide
-inline constexpr double kStepSlots = 8;            // NCCL_STEPS: so many steps of an edge wait at once during a hiccup
-inline constexpr size_t kUsualCalls = 4;           // calls of one kind before their median says what is usual
-inline constexpr double kEdgeTrafficRatio = 2;     // only edges with about equal traffic are compared
+// ---- Slow edges (Part 3.2; lab: 15.7 ms a step on the slow edge against 0.06-0.16 ms; healthy
+// runs stay below 8 to 1)
+inline constexpr double kEdgeWireRatio =
+    20;  // mean wire time of a step against the median of the other edges
+inline constexpr double kEdgeWireShare =
+    0.3;  // of the time that the edge's send steps are open (healthy: < 0.2)
+inline constexpr uint64_t kEdgeSteps = 100;  // Part 3.2: fewer steps say nothing
+inline constexpr int64_t kEdgeWireFloorNs =
+    20'000;  // a step; below that latency and polling decide
+inline constexpr double kStepSlots =
+    8;  // NCCL_STEPS: so many steps of an edge wait at once during a hiccup
+inline constexpr size_t kUsualCalls =
+    4;  // calls of one kind before their median says what is usual
+inline constexpr double kEdgeTrafficRatio = 2;  // only edges with about equal traffic are compared
 
 // ---- What is over
-// Shorter freezes than this are not told apart from a thread that was not scheduled (virtual machines lose 100-200 ms).
+// Shorter freezes than this are not told apart from a thread that was not scheduled (virtual
+// machines lose 100-200 ms).
 inline constexpr int64_t kFreezeFloorNs = 300'000'000;
-inline constexpr double kFreezeHeartbeats = 2;     // periods of the recorder thread that it must miss
-inline constexpr double kOverlap = 0.5;            // two spans are "at the same time" when they share so much of the shorter
+inline constexpr double kFreezeHeartbeats = 2;  // periods of the recorder thread that it must miss
+inline constexpr double kOverlap =
+    0.5;  // two spans are "at the same time" when they share so much of the shorter
 
 }  // namespace ringscope::reasoning::thresholds
 

@@ -24,8 +24,8 @@ class Timeline {
     int64_t newest = 0;
     for (Span& span : spans_) newest = span.finished = std::max(newest, span.finished);
   }
-  // Newest known completion among the operations entered before `entered`; 0 when there is none. Later than `entered` when
-  // the call was made while an earlier operation still ran.
+  // Newest known completion among the operations entered before `entered`; 0 when there is none.
+  // Later than `entered` when the call was made while an earlier operation still ran.
   int64_t FreeSince(int64_t entered) const {
     const auto it = std::lower_bound(spans_.begin(), spans_.end(), Span{entered, 0});
     return it == spans_.begin() ? 0 : std::prev(it)->finished;
@@ -39,7 +39,8 @@ class Timeline {
   std::vector<Span> spans_;
 };
 
-using RankKey = std::pair<int, int>;  // process, job rank: one rank of the job, however many communicators it is in
+using RankKey = std::pair<int, int>;  // process, job rank: one rank of the job, however many
+                                      // communicators it is in
 inline RankKey KeyOf(const model::Member& member) { return {member.process, member.job_rank}; }
 using Timelines = std::map<RankKey, Timeline>;
 

@@ -19,7 +19,8 @@ inline std::vector<int> CollateralOf(const Candidate& c) {
 }
 inline std::set<std::string> EdgesOf(const Candidate& c) {
   std::set<std::string> edges;
-  for (const EdgeName& e : c.finding.who().edges()) edges.insert(std::to_string(e.from()) + "->" + std::to_string(e.to()));
+  for (const EdgeName& e : c.finding.who().edges())
+    edges.insert(std::to_string(e.from()) + "->" + std::to_string(e.to()));
   return edges;
 }
 // All the words a person gets to read.
@@ -31,10 +32,12 @@ inline std::string TextOf(const Candidate& c) {
 // Every finding must say what would refute it, what to look at next, and cite records.
 inline bool IsWhole(const Candidate& c) {
   const Finding& f = c.finding;
-  const bool cites = std::any_of(f.evidence().begin(), f.evidence().end(),
-                                 [](const Evidence& e) { return e.rank() >= 0 && !e.source().empty(); });
-  return !f.title().empty() && !f.refuted_by().empty() && !f.next().text().empty() && !f.next().command().empty() && cites &&
-         f.cause().id() == "not established" && f.confidence() != Confidence::not_established;
+  const bool cites = std::any_of(f.evidence().begin(), f.evidence().end(), [](const Evidence& e) {
+    return e.rank() >= 0 && !e.source().empty();
+  });
+  return !f.title().empty() && !f.refuted_by().empty() && !f.next().text().empty() &&
+         !f.next().command().empty() && cites && f.cause().id() == "not established" &&
+         f.confidence() != Confidence::not_established;
 }
 
 }  // namespace ringscope::reasoning

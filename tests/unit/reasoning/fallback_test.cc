@@ -11,9 +11,9 @@
 namespace ringscope::reasoning {
 namespace {
 
+using testing::CommRef;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CommRef;
 using testing::JobBuilder;
 
 // A ring over four ranks with steps on every edge; NCCL said `nodes` nodes.
@@ -60,7 +60,8 @@ TEST(Fallback, OneRankANodeOrUnknownNodesIsNone) {
 }
 
 TEST(Fallback, EdgesInsideOneOfSeveralNodes) {
-  const auto found = FindFallbacks(Ring(2, 2).Build());  // 0,1 | 2,3: edges 0->1 and 2->3 stay inside
+  const auto found =
+      FindFallbacks(Ring(2, 2).Build());  // 0,1 | 2,3: edges 0->1 and 2->3 stay inside
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(EdgesOf(found[0]), (std::set<std::string>{"0->1", "2->3"}));
   JobBuilder b = Ring(2, 2);
@@ -82,7 +83,8 @@ TEST(Fallback, NoStepsOrMessageCountsOnlyIsNone) {
 }
 
 TEST(Fallback, SendsThatAnotherProcessDrivesAreJudgedByTheirOwner) {
-  // PXN: the send of rank 1 to rank 2 on the other host lies in the record of rank 0. Both ends of the edge count, not the driver.
+  // PXN: the send of rank 1 to rank 2 on the other host lies in the record of rank 0. Both ends of
+  // the edge count, not the driver.
   JobBuilder b(4);
   b.RanksPerHost(2);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});

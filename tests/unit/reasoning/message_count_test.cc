@@ -12,12 +12,12 @@
 namespace ringscope::reasoning {
 namespace {
 
+using testing::CommRef;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
-using testing::CommRef;
 using testing::JobBuilder;
+using ::testing::Not;
 using testing::OpBuilder;
 
 void Pair(JobBuilder* b, CommRef w, int from, int to, uint64_t sent, uint64_t received) {
@@ -31,8 +31,9 @@ void End(JobBuilder* b, CommRef w, int ranks) {
   }
 }
 
-// Pipeline 0 -> 1 -> 2 -> 3 of six micro-batches, then an all-reduce. Rank `odd` receives one less and goes on; its sender
-// stays in its last send, everybody else in the all-reduce. `at` maps the story's ranks to ranks.
+// Pipeline 0 -> 1 -> 2 -> 3 of six micro-batches, then an all-reduce. Rank `odd` receives one less
+// and goes on; its sender stays in its last send, everybody else in the all-reduce. `at` maps the
+// story's ranks to ranks.
 JobBuilder Pipeline(const std::vector<int>& at, bool open) {
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
@@ -40,10 +41,14 @@ JobBuilder Pipeline(const std::vector<int>& at, bool open) {
     const int self = at[static_cast<size_t>(r)];
     uint64_t n = 0;
     for (uint64_t k = 1; k <= 6; ++k) {
-      if (r > 0 && !(r == 2 && k == 6)) b.P2p(w, self, ++n, false, at[static_cast<size_t>(r - 1)]).Finished();
+      if (r > 0 && !(r == 2 && k == 6))
+        b.P2p(w, self, ++n, false, at[static_cast<size_t>(r - 1)]).Finished();
       if (r == 3) continue;
       OpBuilder send = b.P2p(w, self, ++n, true, at[static_cast<size_t>(r + 1)]);
-      if (open && r == 1 && k == 6) send.Running(); else send.Finished();
+      if (open && r == 1 && k == 6)
+        send.Running();
+      else
+        send.Finished();
     }
     if (r > 0) b.Messages(w, self, at[static_cast<size_t>(r - 1)], false, r == 2 ? 5 : 6);
     if (r < 3) b.Messages(w, self, at[static_cast<size_t>(r + 1)], true, 6);
@@ -60,7 +65,8 @@ TEST(MessageCount, RankThatLeftOutAReceiveAndWentOn) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].finding.kind(), Kind::p2p_unmatched);
     EXPECT_THAT(RanksOf(found[0]), ElementsAre(at[2])) << "not the victim that hangs in its send";
-    EXPECT_EQ(EdgesOf(found[0]), (std::set<std::string>{std::to_string(at[1]) + "->" + std::to_string(at[2])}));
+    EXPECT_EQ(EdgesOf(found[0]),
+              (std::set<std::string>{std::to_string(at[1]) + "->" + std::to_string(at[2])}));
     EXPECT_EQ(found[0].finding.confidence(), Confidence::established);
     EXPECT_TRUE(found[0].stops_job);
     EXPECT_TRUE(IsWhole(found[0]));
@@ -74,7 +80,8 @@ TEST(MessageCount, RankThatLeftOutAReceiveAndWentOn) {
 
 TEST(MessageCount, SmallMessageWithoutPartnerIsWrongDataNotAHang) {
   JobBuilder b = Pipeline({0, 1, 2, 3}, false);
-  EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty()) << "nothing is said while the ranks may still come";
+  EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty())
+      << "nothing is said while the ranks may still come";
   End(&b, 0, 4);
   const auto found = FindUnmatched(b.Build());
   ASSERT_EQ(found.size(), 1u);
@@ -111,11 +118,13 @@ JobBuilder AllToAll(int late) {
 }
 
 TEST(MessageCount, RankThatHasNotComeYetIsNotUnmatched) {
-  for (int late = 0; late < 4; ++late) EXPECT_THAT(FindUnmatched(AllToAll(late).Build()), IsEmpty());
+  for (int late = 0; late < 4; ++late)
+    EXPECT_THAT(FindUnmatched(AllToAll(late).Build()), IsEmpty());
 }
 
 TEST(MessageCount, RankThatWaitsForAThirdIsNotUnmatched) {
-  // Rank 2 waits in a receive from rank 3, which sleeps; rank 1 waits in a send to rank 2. Rank 2 will come back.
+  // Rank 2 waits in a receive from rank 3, which sleeps; rank 1 waits in a send to rank 2. Rank 2
+  // will come back.
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   b.P2p(w, 1, 1, true, 2).Running();
@@ -133,9 +142,11 @@ TEST(MessageCount, RankThatWaitsForAThirdIsNotUnmatched) {
 }
 
 TEST(MessageCount, WaitThroughOtherRanksAndCommunicatorsClosesTheCycle) {
-  // Rank 2 left out the receive from 1 and waits for 3 in "dp"; 3 waits for 1 in "pair"; 1 cannot come.
+  // Rank 2 left out the receive from 1 and waits for 3 in "dp"; 3 waits for 1 in "pair"; 1 cannot
+  // come.
   JobBuilder b(4);
-  const CommRef w = b.Comm("world", {0, 1, 2, 3}), dp = b.Comm("dp", {2, 3}), pair = b.Comm("pair", {3, 1});
+  const CommRef w = b.Comm("world", {0, 1, 2, 3}), dp = b.Comm("dp", {2, 3}),
+                pair = b.Comm("pair", {3, 1});
   Pair(&b, w, 0, 1, 6, 6);
   Pair(&b, w, 1, 2, 6, 5);
   Pair(&b, w, 2, 3, 6, 6);
@@ -149,7 +160,8 @@ TEST(MessageCount, WaitThroughOtherRanksAndCommunicatorsClosesTheCycle) {
 }
 
 TEST(MessageCount, RankThatSkippedAnAllToAllAndWentOn) {
-  // The others have the following all-reduce queued behind the all-to-all; rank 3 runs it and waits for them.
+  // The others have the following all-reduce queued behind the all-to-all; rank 3 runs it and waits
+  // for them.
   for (bool arrived : {true, false}) {
     JobBuilder b = AllToAll(3);
     for (int r = 0; r < 3; ++r) b.Coll(0, r, 1, 21).Enqueued();
@@ -167,8 +179,9 @@ TEST(MessageCount, RankThatSkippedAnAllToAllAndWentOn) {
 }
 
 TEST(MessageCount, WhatIsQueuedWaitsForNobodyYet) {
-  // Rank 3 sleeps before sending to 0 and 1. Behind that receive rank 1 has queued an all-reduce and a send to 0; rank 0 waits
-  // on its host before it calls the receive. Nobody but 3 is to blame.
+  // Rank 3 sleeps before sending to 0 and 1. Behind that receive rank 1 has queued an all-reduce
+  // and a send to 0; rank 0 waits on its host before it calls the receive. Nobody but 3 is to
+  // blame.
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   for (int r = 0; r < 2; ++r) {
@@ -183,7 +196,8 @@ TEST(MessageCount, WhatIsQueuedWaitsForNobodyYet) {
 }
 
 TEST(MessageCount, GroupedMessagesStartTogether) {
-  // One group of a send and a receive each, in a ring of three: everybody sends to the right and receives from the right too.
+  // One group of a send and a receive each, in a ring of three: everybody sends to the right and
+  // receives from the right too.
   JobBuilder b(3);
   const CommRef w = b.Comm("world", {0, 1, 2});
   for (int r = 0; r < 3; ++r) {
@@ -301,7 +315,8 @@ TEST(MessageCount, RankThatEndedEarlyIsAnotherFindersCase) {
 }
 
 TEST(MessageCount, UnevenTrafficConvictsNobody) {
-  // Mixture of experts: every pair has its own number. The missing partner is told, its owner is not.
+  // Mixture of experts: every pair has its own number. The missing partner is told, its owner is
+  // not.
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   uint64_t n = 3;

@@ -13,12 +13,12 @@
 namespace ringscope::reasoning {
 namespace {
 
+using testing::CommRef;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
-using testing::CommRef;
 using testing::JobBuilder;
+using ::testing::Not;
 using testing::OpBuilder;
 
 struct C {
@@ -27,7 +27,8 @@ struct C {
   trace::DataType type = trace::FLOAT32;
   int root = 0;
 };
-const C kReduce{}, kGather{trace::ALL_GATHER, 512}, kScatter{trace::REDUCE_SCATTER, 2048}, kCast{trace::BROADCAST, 30000};
+const C kReduce{}, kGather{trace::ALL_GATHER, 512}, kScatter{trace::REDUCE_SCATTER, 2048},
+    kCast{trace::BROADCAST, 30000};
 
 // Each rank's calls, all finished; ranks[i] are the calls of rank i.
 JobBuilder Play(const std::vector<std::vector<C>>& ranks, uint64_t first = 1) {
@@ -38,7 +39,12 @@ JobBuilder Play(const std::vector<std::vector<C>>& ranks, uint64_t first = 1) {
   for (size_t r = 0; r < ranks.size(); ++r) {
     for (size_t i = 0; i < ranks[r].size(); ++i) {
       const C& c = ranks[r][i];
-      b.Coll(w, static_cast<int>(r), first + i).Func(c.func).Count(c.count).Type(c.type).Root(c.root).Finished();
+      b.Coll(w, static_cast<int>(r), first + i)
+          .Func(c.func)
+          .Count(c.count)
+          .Type(c.type)
+          .Root(c.root)
+          .Finished();
     }
   }
   return b;
@@ -48,7 +54,8 @@ std::vector<C> With(std::vector<C> calls, size_t i, const C& c) { return calls[i
 
 TEST(Mismatch, CountOnOneRankNamesIt) {
   const auto same = Times(kReduce, 15);
-  const auto found = FindMismatches(Play({same, With(same, 10, {trace::ALL_REDUCE, 2048}), same, same}).Build());
+  const auto found =
+      FindMismatches(Play({same, With(same, 10, {trace::ALL_REDUCE, 2048}), same, same}).Build());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].finding.kind(), Kind::size_mismatch);
   EXPECT_EQ(found[0].finding.confidence(), Confidence::established);
@@ -65,7 +72,8 @@ TEST(Mismatch, CountOnOneRankNamesIt) {
 
 TEST(Mismatch, DatatypeRootAndFunctionAreCollectiveMismatches) {
   const auto same = Times(kCast, 12);
-  for (const C& odd : {C{trace::BROADCAST, 30000, trace::FLOAT64}, C{trace::BROADCAST, 30000, trace::FLOAT32, 3}, kGather}) {
+  for (const C& odd : {C{trace::BROADCAST, 30000, trace::FLOAT64},
+                       C{trace::BROADCAST, 30000, trace::FLOAT32, 3}, kGather}) {
     const auto found = FindMismatches(Play({same, same, same, With(same, 4, odd)}).Build());
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].finding.kind(), Kind::collective_mismatch);
@@ -74,11 +82,16 @@ TEST(Mismatch, DatatypeRootAndFunctionAreCollectiveMismatches) {
 }
 
 TEST(Mismatch, WhatNeedNotAgreeIsNotCompared) {
-  // A root where there is none, algorithm, protocol, stream, thread; the vector all-gather has a count of its own on each rank.
+  // A root where there is none, algorithm, protocol, stream, thread; the vector all-gather has a
+  // count of its own on each rank.
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   for (int r = 0; r < 4; ++r) {
-    OpBuilder op = b.Coll(w, r, 1).Root(r - 1).Stream(static_cast<uint64_t>(r)).Thread(static_cast<uint32_t>(r)).Finished();
+    OpBuilder op = b.Coll(w, r, 1)
+                       .Root(r - 1)
+                       .Stream(static_cast<uint64_t>(r))
+                       .Thread(static_cast<uint32_t>(r))
+                       .Finished();
     op.raw().set_algo(r % 2 == 0 ? trace::RING : trace::TREE);
     op.raw().set_proto(r == 3 ? trace::LL : trace::SIMPLE);
     b.Coll(w, r, 2).Func(trace::ALL_GATHER_V).Count(static_cast<uint64_t>(100 + r)).Finished();
@@ -88,14 +101,18 @@ TEST(Mismatch, WhatNeedNotAgreeIsNotCompared) {
 }
 
 TEST(Mismatch, HangSomewhereElseStillBlamesTheFirstDifference) {
-  // Rank 1 calls an all-gather in operation 3 and finishes everything; the others hang in operation 5.
+  // Rank 1 calls an all-gather in operation 3 and finishes everything; the others hang in
+  // operation 5.
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   for (int r = 0; r < 4; ++r) {
     for (uint64_t k = 1; k <= 5; ++k) {
       OpBuilder op = b.Coll(w, r, k);
       if (r == 1 && k == 3) op.Func(trace::ALL_GATHER);
-      if (r != 1 && k == 5) op.Running(); else op.Finished();
+      if (r != 1 && k == 5)
+        op.Running();
+      else
+        op.Finished();
     }
   }
   const auto found = FindMismatches(b.Build());
@@ -204,7 +221,8 @@ TEST(Mismatch, ARankBehindOrAheadIsNoMismatch) {
 }
 
 // Operations first..last of one ncclGroup.
-void Group(JobBuilder* b, CommRef w, int rank, uint32_t group, uint64_t first, const std::vector<C>& calls) {
+void Group(JobBuilder* b, CommRef w, int rank, uint32_t group, uint64_t first,
+           const std::vector<C>& calls) {
   for (size_t i = 0; i < calls.size(); ++i) {
     b->Coll(w, rank, first + i).Func(calls[i].func).Count(calls[i].count).Group(group).Finished();
   }
@@ -242,7 +260,8 @@ TEST(Mismatch, TwoGroupsInARowStayTwo) {
   const CommRef w = b.Comm("world", {0, 1});
   for (int r = 0; r < 2; ++r) {
     Group(&b, w, r, 1, 1, {kReduce, kGather});
-    Group(&b, w, r, 2, 3, r == 0 ? std::vector<C>{kScatter, kCast} : std::vector<C>{kScatter, kGather});
+    Group(&b, w, r, 2, 3,
+          r == 0 ? std::vector<C>{kScatter, kCast} : std::vector<C>{kScatter, kGather});
   }
   const auto found = FindMismatches(b.Build());
   ASSERT_EQ(found.size(), 1u);
@@ -277,9 +296,9 @@ TEST(Mismatch, LostRowsLowerConfidence) {
 TEST(Mismatch, WindowsThatDoNotOverlapSayNothing) {
   JobBuilder b(3);
   const CommRef w = b.Comm("world", {0, 1, 2});
-  b.Finish(w, 0, 10);                                                     // kept 1-10
+  b.Finish(w, 0, 10);  // kept 1-10
   for (uint64_t k = 20; k <= 25; ++k) b.Coll(w, 1, k).Func(trace::ALL_GATHER).Finished();
-  b.Raw(w, 2).set_collectives(25);                                        // kept nothing
+  b.Raw(w, 2).set_collectives(25);  // kept nothing
   EXPECT_THAT(FindMismatches(b.Build()), IsEmpty());
 }
 
@@ -288,7 +307,8 @@ TEST(Mismatch, OnlyPositionsThatWereKeptAreCompared) {
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
   for (int r : {0, 1, 3}) {
-    for (uint64_t k = 1; k <= 12; ++k) b.Coll(w, r, k).Count(r == 1 && k == 5 ? 9 : 1024).Finished();
+    for (uint64_t k = 1; k <= 12; ++k)
+      b.Coll(w, r, k).Count(r == 1 && k == 5 ? 9 : 1024).Finished();
   }
   b.Finish(w, 2, 12, 8);
   const auto found = FindMismatches(b.Build());
@@ -334,7 +354,10 @@ TEST(Mismatch, UnequalStepsOnBothEndsAreEvidence) {
   for (int r = 0; r < 4; ++r) {
     b.Finish(w, r, 3);
     OpBuilder op = b.Coll(w, r, 4).Count(r == 1 ? 9000000 : 1024);
-    if (r == 1) op.Running(); else op.Finished();
+    if (r == 1)
+      op.Running();
+    else
+      op.Finished();
   }
   b.EdgeOf(w, 1, 2).Send(4, 60, trace::SEND_WAIT, 14).Recv(4, 12, trace::RECV_WAIT, 11);
   const auto found = FindMismatches(b.Build());
@@ -360,7 +383,8 @@ TEST(Mismatch, PermutationInvariant) {
     const int n = 3 + static_cast<int>(random() % 6);
     const int odd = static_cast<int>(random() % static_cast<unsigned>(n));
     std::vector<C> same;
-    for (int i = 0; i < 30; ++i) same.push_back({static_cast<trace::Func>(3 + random() % 3), 100 + random() % 5});
+    for (int i = 0; i < 30; ++i)
+      same.push_back({static_cast<trace::Func>(3 + random() % 3), 100 + random() % 5});
     const size_t at = random() % 30;
     std::vector<std::vector<C>> ranks(static_cast<size_t>(n), same);
     ranks[static_cast<size_t>(odd)][at].count += 1000;
@@ -375,7 +399,8 @@ TEST(Mismatch, PermutationInvariant) {
   }
 }
 
-// Equal programs, each seen through its own hole: random windows, groups of any shape, a rank that is behind.
+// Equal programs, each seen through its own hole: random windows, groups of any shape, a rank that
+// is behind.
 TEST(Mismatch, EqualProgramsNeverDisagree) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
@@ -395,14 +420,19 @@ TEST(Mismatch, EqualProgramsNeverDisagree) {
       for (size_t i = 0; i < mine.size();) {  // shuffled inside each group
         size_t j = i + 1;
         while (j < mine.size() && groups[i] != 0 && groups[j] == groups[i]) ++j;
-        std::shuffle(mine.begin() + static_cast<long>(i), mine.begin() + static_cast<long>(j), random);
+        std::shuffle(mine.begin() + static_cast<long>(i), mine.begin() + static_cast<long>(j),
+                     random);
         i = j;
       }
-      // The ring's window may begin anywhere; at its end the rank may be in the middle of filling a group.
+      // The ring's window may begin anywhere; at its end the rank may be in the middle of filling a
+      // group.
       const size_t first = random() % 20, last = 20 + random() % 20;
       for (size_t i = first; i <= last; ++i) {
         OpBuilder op = b.Coll(w, r, i + 1).Func(mine[i].func).Count(mine[i].count).Group(groups[i]);
-        if (groups[i] != 0 && groups[i] == groups[last]) op.Returned(); else op.Finished();
+        if (groups[i] != 0 && groups[i] == groups[last])
+          op.Returned();
+        else
+          op.Finished();
       }
     }
     EXPECT_THAT(FindMismatches(b.Build()), IsEmpty()) << round;

@@ -8,10 +8,10 @@
 namespace ringscope::reasoning {
 namespace {
 
+using testing::CommRef;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CommRef;
 using testing::JobBuilder;
 using testing::OpBuilder;
 
@@ -22,7 +22,8 @@ void Freeze(JobBuilder* b, int rank, double begin, double seconds) {
   live.set_freeze_ns(static_cast<int64_t>(seconds * 1e9));
 }
 
-// Four ranks, operations 1-9 a second apart. Rank `late` comes to operation 5 `delay` seconds late; the others are in it.
+// Four ranks, operations 1-9 a second apart. Rank `late` comes to operation 5 `delay` seconds late;
+// the others are in it.
 JobBuilder Pause(int late, double delay) {
   JobBuilder b(4);
   const CommRef w = b.Comm("world", {0, 1, 2, 3});
@@ -52,7 +53,8 @@ TEST(Past, FreezeThatTheOthersWaitedFor) {
   EXPECT_TRUE(IsWhole(found[0]));
 }
 
-// What a stop too short for the recorder thread leaves: the GPU ended operation 4 at once, the host saw it after `delay`.
+// What a stop too short for the recorder thread leaves: the GPU ended operation 4 at once, the host
+// saw it after `delay`.
 JobBuilder UnseenEnd(int stopped, double delay) {
   JobBuilder b = Pause(stopped, delay);
   for (trace::Operation& op : *b.Raw(0, stopped).mutable_operations()) {
@@ -73,12 +75,13 @@ TEST(Past, KernelWhoseEndWasSeenLateWhileTheOthersWaited) {
 }
 
 TEST(Past, LateRankWhoseThreadsRanIsNotStopped) {
-  EXPECT_THAT(FindPast(Pause(2, 1.5).Build()), IsEmpty());         // it saw its kernel end in time: busy elsewhere
-  EXPECT_THAT(FindPast(UnseenEnd(2, -0.7).Build()), IsEmpty());     // too short
-  JobBuilder b = UnseenEnd(2, 1.5);                                // it made calls meanwhile
+  EXPECT_THAT(FindPast(Pause(2, 1.5).Build()),
+              IsEmpty());  // it saw its kernel end in time: busy elsewhere
+  EXPECT_THAT(FindPast(UnseenEnd(2, -0.7).Build()), IsEmpty());  // too short
+  JobBuilder b = UnseenEnd(2, 1.5);                              // it made calls meanwhile
   b.Coll(b.Comm("solo", {2}), 0, 9, 4.9).Finished();
   EXPECT_THAT(FindPast(b.Build()), IsEmpty());
-  JobBuilder all = UnseenEnd(2, 1.5);                              // everybody's ends were seen late: the machine
+  JobBuilder all = UnseenEnd(2, 1.5);  // everybody's ends were seen late: the machine
   for (int r : {0, 1, 3}) {
     for (trace::Operation& op : *all.Raw(0, r).mutable_operations()) {
       if (op.position() == 4) op.set_finished_ns(OpBuilder::Ns(5.6));
@@ -130,7 +133,8 @@ TEST(Past, FreezeOfTheWholeMachineAccusesNobody) {
   host.RanksPerHost(2);
   for (int r = 0; r < 2; ++r) Freeze(&host, r, 4.2, 14.5);
   for (trace::Operation& op : *host.Raw(0, 0).mutable_operations()) {
-    if (op.position() == 5) op.set_entered_ns(OpBuilder::Ns(19)), op.set_started_ns(OpBuilder::Ns(19.01));
+    if (op.position() == 5)
+      op.set_entered_ns(OpBuilder::Ns(19)), op.set_started_ns(OpBuilder::Ns(19.01));
   }
   EXPECT_THAT(FindPast(host.Build()), IsEmpty());
 }

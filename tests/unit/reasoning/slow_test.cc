@@ -13,25 +13,26 @@
 namespace ringscope::reasoning {
 namespace {
 
+using testing::CommRef;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CommRef;
 using testing::JobBuilder;
 using testing::OpBuilder;
 
-// A job that synchronises after every collective: each rank computes (`host` seconds before its call, `gpu` seconds between
-// the enqueued call and its kernel), then all are in the kernel until `transfer` after the last has come. Each host has a
-// clock of its own, seconds apart: nothing may depend on comparing them.
+// A job that synchronises after every collective: each rank computes (`host` seconds before its
+// call, `gpu` seconds between the enqueued call and its kernel), then all are in the kernel until
+// `transfer` after the last has come. Each host has a clock of its own, seconds apart: nothing may
+// depend on comparing them.
 struct Program {
   int ranks = 4;
   int steps = 12;
   double transfer = 0.003;
-  std::vector<double> host = {}, gpu = {};   // by rank; empty = nobody
+  std::vector<double> host = {}, gpu = {};  // by rank; empty = nobody
   double jitter = 0.0003;
   unsigned seed = 1;
-  int only_step = -1;              // the delay happens in this step alone
-  bool timer = true;               // GPU timers were recorded
+  int only_step = -1;  // the delay happens in this step alone
+  bool timer = true;   // GPU timers were recorded
 };
 
 JobBuilder Play(const Program& p) {
@@ -47,8 +48,10 @@ JobBuilder Play(const Program& p) {
     for (int r = 0; r < p.ranks; ++r) {
       const size_t i = static_cast<size_t>(r);
       const bool delayed = p.only_step < 0 || p.only_step == k;
-      entered.push_back(now + 0.001 + noise(random) + (delayed && i < p.host.size() ? p.host[i] : 0));
-      started.push_back(entered.back() + 0.0002 + noise(random) + (delayed && i < p.gpu.size() ? p.gpu[i] : 0));
+      entered.push_back(now + 0.001 + noise(random) +
+                        (delayed && i < p.host.size() ? p.host[i] : 0));
+      started.push_back(entered.back() + 0.0002 + noise(random) +
+                        (delayed && i < p.gpu.size() ? p.gpu[i] : 0));
     }
     // The first operation connects: everything about it is odd.
     const double last = *std::max_element(started.begin(), started.end()) + (k == 1 ? 0.5 : 0);
@@ -98,7 +101,8 @@ TEST(Straggler, KernelsAloneNameARankThatIsInNoOtherCommunicator) {
   Program p;
   p.host = {0, 0, 0.2, 0};
   JobBuilder b = Play(p);
-  for (trace::Operation& op : *b.Raw(0, 2).mutable_operations()) op.set_entered_ns(op.entered_ns() - 199000000), op.set_enqueued_ns(op.started_ns());
+  for (trace::Operation& op : *b.Raw(0, 2).mutable_operations())
+    op.set_entered_ns(op.entered_ns() - 199000000), op.set_enqueued_ns(op.started_ns());
   auto found = FindStragglers(b.Build());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_THAT(RanksOf(found[0]), ElementsAre(2));
@@ -172,7 +176,8 @@ TEST(Straggler, SlowNetworkMakesNoStraggler) {
 }
 
 TEST(Straggler, CallsMadeAheadAreNotLate) {
-  // All calls enqueued at once; kernels run one after the other. Rank 0 made its calls seconds before the others.
+  // All calls enqueued at once; kernels run one after the other. Rank 0 made its calls seconds
+  // before the others.
   JobBuilder b(3);
   const CommRef w = b.Comm("world", {0, 1, 2});
   for (int r = 0; r < 3; ++r) {
@@ -186,10 +191,11 @@ TEST(Straggler, CallsMadeAheadAreNotLate) {
 }
 
 TEST(Straggler, LateBecauseItWaitedElsewhereIsNotNamed) {
-  // Ranks 0,1 and 2,3 are tensor-parallel pairs, 0,2 and 1,3 data-parallel ones. Rank 3 is late in "tp"; so rank 2 comes late
-  // to "dp" too, but was waiting in "tp" all the time.
+  // Ranks 0,1 and 2,3 are tensor-parallel pairs, 0,2 and 1,3 data-parallel ones. Rank 3 is late in
+  // "tp"; so rank 2 comes late to "dp" too, but was waiting in "tp" all the time.
   JobBuilder b(4);
-  const CommRef tp0 = b.Comm("tp", {0, 1}), tp1 = b.Comm("tp", {2, 3}), dp0 = b.Comm("dp", {0, 2}), dp1 = b.Comm("dp", {1, 3});
+  const CommRef tp0 = b.Comm("tp", {0, 1}), tp1 = b.Comm("tp", {2, 3}), dp0 = b.Comm("dp", {0, 2}),
+                dp1 = b.Comm("dp", {1, 3});
   for (uint64_t k = 1; k <= 12; ++k) {
     const double t = static_cast<double>(k);
     const auto op = [&](CommRef c, int rank, double entered, double end) {
@@ -199,8 +205,8 @@ TEST(Straggler, LateBecauseItWaitedElsewhereIsNotNamed) {
     };
     op(tp0, 0, t, t + 0.01);
     op(tp0, 1, t, t + 0.01);
-    op(tp1, 0, t, t + 0.21);         // rank 2
-    op(tp1, 1, t + 0.2, t + 0.21);   // rank 3, late on its host
+    op(tp1, 0, t, t + 0.21);        // rank 2
+    op(tp1, 1, t + 0.2, t + 0.21);  // rank 3, late on its host
     op(dp0, 0, t + 0.011, t + 0.22);
     op(dp0, 1, t + 0.211, t + 0.22);  // rank 2
     op(dp1, 0, t + 0.011, t + 0.22);
@@ -215,7 +221,8 @@ TEST(Straggler, LateBecauseItWaitedElsewhereIsNotNamed) {
 TEST(Straggler, BroadcastsAndMessagesAreNotAllToAll) {
   JobBuilder b = Play({.ranks = 4, .steps = 20, .host = {0.2, 0, 0, 0}});
   for (int r = 0; r < 4; ++r) {
-    for (trace::Operation& op : *b.Raw(0, r).mutable_operations()) op.set_func(trace::BROADCAST), op.set_root(0);
+    for (trace::Operation& op : *b.Raw(0, r).mutable_operations())
+      op.set_func(trace::BROADCAST), op.set_root(0);
   }
   EXPECT_THAT(FindStragglers(b.Build()), IsEmpty());
 }
@@ -276,8 +283,11 @@ JobBuilder Ring(const std::vector<Wire>& wires) {
 
 TEST(SlowEdge, TheOnlyEdgeThatWaitsOnTheWire) {
   // Figures of the laboratory's slow edge 1 -> 5.
-  const auto found = FindSlowEdges(
-      Ring({{0, 4, 224, 9718000, 159000}, {1, 5, 224, 8782000, 15680000}, {4, 0, 224, 13495000, 63000}, {5, 1, 224, 1626000, 125000}}).Build());
+  const auto found = FindSlowEdges(Ring({{0, 4, 224, 9718000, 159000},
+                                         {1, 5, 224, 8782000, 15680000},
+                                         {4, 0, 224, 13495000, 63000},
+                                         {5, 1, 224, 1626000, 125000}})
+                                       .Build());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].finding.kind(), Kind::edge_slow);
   EXPECT_EQ(EdgesOf(found[0]), std::set<std::string>{"1->5"});
@@ -287,34 +297,60 @@ TEST(SlowEdge, TheOnlyEdgeThatWaitsOnTheWire) {
 }
 
 TEST(SlowEdge, OneHiccupIsNoSlowEdge) {
-  // Healthy edges, but the process of rank 5 was off its CPU for 25 ms with four steps on the wire: one long kernel.
-  const std::vector<Wire> wires{{1, 4, 448, 190000, 12000}, {2, 5, 448, 170000, 10000}, {5, 0, 448, 280000, 230000}, {6, 1, 448, 270000, 9000}};
+  // Healthy edges, but the process of rank 5 was off its CPU for 25 ms with four steps on the wire:
+  // one long kernel.
+  const std::vector<Wire> wires{{1, 4, 448, 190000, 12000},
+                                {2, 5, 448, 170000, 10000},
+                                {5, 0, 448, 280000, 230000},
+                                {6, 1, 448, 270000, 9000}};
   JobBuilder hiccup = Ring(wires);
   trace::Operation& op = *hiccup.Raw(0, 5).mutable_operations(4);
   op.set_finished_ns(op.finished_ns() + 25000000);
   EXPECT_THAT(FindSlowEdges(hiccup.Build()), IsEmpty());
-  EXPECT_EQ(FindSlowEdges(Ring(wires).Build()).size(), 1u) << "the same waits with steady kernels are the edge's";
+  EXPECT_EQ(FindSlowEdges(Ring(wires).Build()).size(), 1u)
+      << "the same waits with steady kernels are the edge's";
 }
 
 TEST(SlowEdge, WithoutKernelTimesNothingIsSaid) {
-  JobBuilder b = Ring({{0, 4, 224, 9718000, 159000}, {1, 5, 224, 8782000, 15680000}, {4, 0, 224, 13495000, 63000}});
+  JobBuilder b = Ring(
+      {{0, 4, 224, 9718000, 159000}, {1, 5, 224, 8782000, 15680000}, {4, 0, 224, 13495000, 63000}});
   for (int r = 0; r < 8; ++r) b.Raw(0, r).clear_operations();
   EXPECT_THAT(FindSlowEdges(b.Build()), IsEmpty());
 }
 
 TEST(SlowEdge, HealthySpreadIsNone) {
-  EXPECT_THAT(FindSlowEdges(Ring({{1, 4, 448, 3829000, 241000}, {2, 5, 448, 3491000, 196000}, {5, 0, 448, 5642000, 1128000}, {6, 1, 448, 5568000, 1261000}}).Build()),
+  EXPECT_THAT(FindSlowEdges(Ring({{1, 4, 448, 3829000, 241000},
+                                  {2, 5, 448, 3491000, 196000},
+                                  {5, 0, 448, 5642000, 1128000},
+                                  {6, 1, 448, 5568000, 1261000}})
+                                .Build()),
               IsEmpty());
 }
 
 TEST(SlowEdge, AllSlowOrWaitingForTheGpuNamesNoEdge) {
-  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 224, 1000, 9000000}, {1, 5, 224, 1000, 15000000}, {4, 0, 224, 1000, 8000000}}).Build()), IsEmpty());
-  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 224, 50000000, 100000}, {1, 5, 224, 90000000, 3000000}, {4, 0, 224, 1000, 100000}}).Build()), IsEmpty());
+  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 224, 1000, 9000000},
+                                  {1, 5, 224, 1000, 15000000},
+                                  {4, 0, 224, 1000, 8000000}})
+                                .Build()),
+              IsEmpty());
+  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 224, 50000000, 100000},
+                                  {1, 5, 224, 90000000, 3000000},
+                                  {4, 0, 224, 1000, 100000}})
+                                .Build()),
+              IsEmpty());
 }
 
 TEST(SlowEdge, FewStepsOtherTrafficAndOpenOperationsAreNotCompared) {
-  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 110, 1000, 100000}, {1, 5, 90, 1000, 15000000}, {4, 0, 110, 1000, 100000}}).Build()), IsEmpty());
-  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 2240, 1000, 100000}, {1, 5, 224, 1000, 15000000}, {4, 0, 2240, 1000, 100000}}).Build()), IsEmpty());
+  EXPECT_THAT(
+      FindSlowEdges(
+          Ring({{0, 4, 110, 1000, 100000}, {1, 5, 90, 1000, 15000000}, {4, 0, 110, 1000, 100000}})
+              .Build()),
+      IsEmpty());
+  EXPECT_THAT(FindSlowEdges(Ring({{0, 4, 2240, 1000, 100000},
+                                  {1, 5, 224, 1000, 15000000},
+                                  {4, 0, 2240, 1000, 100000}})
+                                .Build()),
+              IsEmpty());
   JobBuilder open = Ring({{0, 4, 224, 1000, 100000}, {4, 0, 224, 1000, 100000}});
   auto edge = open.EdgeOf(0, 1, 5);
   edge.Send(9, 28, trace::SEND_WAIT, 10).Waited(1000 * 224, 0, 15000000ll * 224);
