@@ -26,8 +26,28 @@ int ExitCode(const Diagnosis& d) {
   return undetermined ? kUndetermined : kNothingWrong;
 }
 
-// Nothing to reason about: says why, and which of the two it is.
-int NoRecords(const ingest::Collected& collected) {
+int Print(const std::string& out) {
+  if (fwrite(out.data(), 1, out.size(), stdout) == out.size() && fflush(stdout) == 0) return kNothingWrong;
+  fprintf(stderr, "ringscope: the report could not be written\n");
+  return kInternal;
+}
+
+int PrintJson(const Diagnosis& diagnosis) {
+  const auto json = report::ToJson(diagnosis);
+  if (json.ok()) return Print(*json);
+  fprintf(stderr, "ringscope: %s\n", std::string(json.status().message()).c_str());
+  return kInternal;
+}
+
+// Nothing to reason about: says why, and which of the two it is. Who asked for JSON gets an object all the same.
+int NoRecords(const ingest::Collected& collected, bool json) {
+  if (json) {
+    Diagnosis nothing;
+    nothing.set_state(State::unknown);
+    nothing.set_summary("No Ringscope record could be read.");
+    for (const auto& sentence : collected.Sentences()) nothing.add_not_seen(sentence);
+    if (const int failed = PrintJson(nothing); failed != 0) return failed;
+  }
   for (const auto& sentence : collected.Sentences()) fprintf(stderr, "ringscope: %s\n", sentence.c_str());
   if (collected.damaged > 0) {
     fprintf(stderr, "ringscope: no record could be read (%d damaged)\n", collected.damaged);
@@ -50,28 +70,16 @@ int Run(const Arguments& arguments) {
     ProgressLine progress;
     collected = ingest::Collect(arguments.positional(), progress.callback());
   }
-  if (collected.records.empty()) return NoRecords(collected);
+  const bool json = arguments.Get("format") == "json";
+  if (collected.records.empty()) return NoRecords(collected, json);
   model::Job job = model::BuildJob(std::move(collected.records));
   const auto sentences = collected.Sentences();
   job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
   const Diagnosis diagnosis = reasoning::Diagnose(job);
-  std::string out;
-  if (arguments.Get("format") == "json") {
-    auto json = report::ToJson(diagnosis);
-    if (!json.ok()) {
-      fprintf(stderr, "ringscope: %s\n", std::string(json.status().message()).c_str());
-      return kInternal;
-    }
-    out = *std::move(json);
-  } else {
-    report::TextOptions options;
-    options.colour = UseColour(arguments.Get("color"));
-    out = report::RenderText(diagnosis, job, options);
-  }
-  if (fwrite(out.data(), 1, out.size(), stdout) != out.size() || fflush(stdout) != 0) {
-    fprintf(stderr, "ringscope: the report could not be written\n");
-    return kInternal;
-  }
+  report::TextOptions options;
+  options.colour = UseColour(arguments.Get("color"));
+  const int failed = json ? PrintJson(diagnosis) : Print(report::RenderText(diagnosis, job, options));
+  if (failed != 0) return failed;
   return ExitCode(diagnosis);
 }
 
