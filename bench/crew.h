@@ -25,9 +25,9 @@ class Crew {
   std::condition_variable changed_;
   std::vector<std::thread> threads_;
   const std::function<void(size_t)>* job_ = nullptr;
-  size_t wanted_ = 0;    // threads of this run
+  size_t wanted_ = 0;  // threads of this run
   size_t running_ = 0;
-  uint64_t run_ = 0;     // number of the run
+  uint64_t run_ = 0;  // number of the run
   bool stop_ = false;
 };
 

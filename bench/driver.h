@@ -1,5 +1,6 @@
-// Calls a plugin the way NCCL 2.28 - 2.30 (v5 table) or 2.27 (v4 table) does, one thread's share of it. Order and states are those
-// that NCCL was seen to use (docs/nccl.md). A NULL handle gets no state and no stop, as in NCCL.
+// Calls a plugin the way NCCL 2.28 - 2.30 (v5 table) or 2.27 (v4 table) does, one thread's share of
+// it. Order and states are those that NCCL was seen to use (docs/nccl.md). A NULL handle gets no
+// state and no stop, as in NCCL.
 #ifndef RINGSCOPE_BENCH_DRIVER_H_
 #define RINGSCOPE_BENCH_DRIVER_H_
 
@@ -49,10 +50,9 @@ class Driver {
     call_.Stop(call_.Start(d));
   }
 
-  // One all-reduce, enqueued and finished on the GPU on `channels` channels: 12 callbacks and 3 a channel (v4: 4 and 3).
-  void Collective(int channels) {
-    FinishKernel(Enqueue(channels), channels);
-  }
+  // One all-reduce, enqueued and finished on the GPU on `channels` channels: 12 callbacks and 3 a
+  // channel (v4: 4 and 3).
+  void Collective(int channels) { FinishKernel(Enqueue(channels), channels); }
 
   // The kernel of `coll` starts and ends on each of its channels.
   void FinishKernel(void* coll, int channels) {
@@ -68,7 +68,8 @@ class Driver {
     }
   }
 
-  // What the calling thread does for one all-reduce. Returns the handle that its children get as parent.
+  // What the calling thread does for one all-reduce. Returns the handle that its children get as
+  // parent.
   void* Enqueue(int channels) {
     void* group_api = nullptr;
     void* coll_api = nullptr;
@@ -108,8 +109,9 @@ class Driver {
     return coll;
   }
 
-  // One proxy operation that sends 8 steps: 49 callbacks, 46 of them on the step path. The network takes the first try of
-  // two steps and the second try of six (NCCL records SendPeerWait once a try).
+  // One proxy operation that sends 8 steps: 49 callbacks, 46 of them on the step path. The network
+  // takes the first try of two steps and the second try of six (NCCL records SendPeerWait once a
+  // try).
   void ProxyOperation(void* parent) {
     void* operation = StartProxyOperation(parent, rank_ + 1);
     abi::StateArgs arguments;
@@ -121,7 +123,8 @@ class Driver {
       d.proxy_step.step = s;
       steps[s] = call_.Start(d);
       call_.State(steps[s], abi::kStepSendGpuWait, &arguments);
-      for (int tries = s < 6 ? 2 : 1; tries > 0; --tries) call_.State(steps[s], abi::kStepSendPeerWait, &arguments);
+      for (int tries = s < 6 ? 2 : 1; tries > 0; --tries)
+        call_.State(steps[s], abi::kStepSendPeerWait, &arguments);
       abi::StateArgs sent;
       sent.proxy_step.trans_size = 1 << 20;
       call_.State(steps[s], abi::kStepSendWait, &sent);

@@ -28,11 +28,14 @@ FlightView::FlightView(const std::string& folder) {
   }
   if (path.empty()) Fail("the plugin made no flight file in " + folder);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* memory = fd < 0 ? MAP_FAILED : mmap(nullptr, flight::kFileBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+  void* memory =
+      fd < 0 ? MAP_FAILED
+             : mmap(nullptr, flight::kFileBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (fd >= 0) close(fd);
   if (memory == MAP_FAILED) Fail("cannot map " + path);
   header_ = static_cast<const flight::FileHeader*>(memory);
-  if (std::memcmp(header_->magic, flight::kMagic, sizeof(flight::kMagic)) != 0 || header_->version != flight::kVersion) {
+  if (std::memcmp(header_->magic, flight::kMagic, sizeof(flight::kMagic)) != 0 ||
+      header_->version != flight::kVersion) {
     Fail(path + " is no flight file of this version");
   }
 }
@@ -41,7 +44,8 @@ template <typename Row>
 const Row* FlightView::Rows(flight::Table table) const {
   for (uint32_t i = 0; i < header_->table_count; ++i) {
     if (header_->tables[i].table == static_cast<uint32_t>(table)) {
-      return reinterpret_cast<const Row*>(reinterpret_cast<const char*>(header_) + header_->tables[i].offset);
+      return reinterpret_cast<const Row*>(reinterpret_cast<const char*>(header_) +
+                                          header_->tables[i].offset);
     }
   }
   Fail("the flight file lacks a table");
@@ -54,7 +58,8 @@ uint64_t FlightView::Counter(flight::Counter which) const {
 const flight::CommRow* FlightView::Comm(uint64_t id) const {
   const auto* comms = Rows<flight::CommRow>(flight::Table::kComms);
   for (uint32_t i = 0; i < flight::kCommRows; ++i) {
-    if (Load(comms[i].stamp) != 0 && Load(comms[i].comm_id) == id && Load(comms[i].finalized) == 0) return &comms[i];
+    if (Load(comms[i].stamp) != 0 && Load(comms[i].comm_id) == id && Load(comms[i].finalized) == 0)
+      return &comms[i];
   }
   return nullptr;
 }
@@ -62,7 +67,8 @@ const flight::CommRow* FlightView::Comm(uint64_t id) const {
 uint32_t FlightView::LivingComms() const {
   const auto* comms = Rows<flight::CommRow>(flight::Table::kComms);
   uint32_t living = 0;
-  for (uint32_t i = 0; i < flight::kCommRows; ++i) living += Load(comms[i].stamp) != 0 && Load(comms[i].finalized) == 0;
+  for (uint32_t i = 0; i < flight::kCommRows; ++i)
+    living += Load(comms[i].stamp) != 0 && Load(comms[i].finalized) == 0;
   return living;
 }
 
@@ -77,7 +83,8 @@ uint64_t FlightView::OpsAfter(const flight::CommRow& comm, uint64_t position) co
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
     const flight::OpRow& op = ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
     const uint64_t stamp = Load(op.stamp);
-    found += stamp != 0 && (stamp >> 32 & 0xffff) == IndexOf(comm) && (Load(op.position) & 0xffffffffff) > position;
+    found += stamp != 0 && (stamp >> 32 & 0xffff) == IndexOf(comm) &&
+             (Load(op.position) & 0xffffffffff) > position;
   }
   return found;
 }

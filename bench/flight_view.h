@@ -1,4 +1,5 @@
-// The flight file of this very process, mapped read-only: what a recorder in it has kept, looked at while it runs.
+// The flight file of this very process, mapped read-only: what a recorder in it has kept, looked at
+// while it runs.
 #ifndef RINGSCOPE_BENCH_FLIGHT_VIEW_H_
 #define RINGSCOPE_BENCH_FLIGHT_VIEW_H_
 

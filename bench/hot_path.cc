@@ -97,7 +97,8 @@ struct Subject {
 
 Subject Open(const std::string& path) {
   Subject subject{path == "-" ? Plugin::Empty() : Plugin::Load(path), {}, nullptr};
-  for (uint64_t id = 1; id <= kMaxThreads; ++id) subject.own.push_back(subject.plugin.Init({.id = id}));
+  for (uint64_t id = 1; id <= kMaxThreads; ++id)
+    subject.own.push_back(subject.plugin.Init({.id = id}));
   subject.shared = subject.plugin.Init({.id = kMaxThreads + 1});
   return subject;
 }
@@ -110,11 +111,12 @@ void Close(const Subject& subject) {
 struct Row {
   const Case* work;
   Threads threads;
-  std::vector<CpuCost> cost;     // by subject
-  std::vector<Spread> each;      // by subject; only for one and two threads of their own
+  std::vector<CpuCost> cost;  // by subject
+  std::vector<Spread> each;   // by subject; only for one and two threads of their own
 };
 
-Row Measure(const std::vector<Subject>& subjects, const Case& work, const Threads& threads, const Options& options) {
+Row Measure(const std::vector<Subject>& subjects, const Case& work, const Threads& threads,
+            const Options& options) {
   Row row{&work, threads, std::vector<CpuCost>(subjects.size()), {}};
   const bool spread = !threads.shared && threads.count <= 2;
   std::vector<std::vector<uint32_t>> samples(subjects.size());
@@ -135,13 +137,17 @@ Row Measure(const std::vector<Subject>& subjects, const Case& work, const Thread
 const char* Sharing(const Threads& t) { return t.count == 1 ? "" : t.shared ? "shared" : "own"; }
 
 void PrintTables(const std::vector<Subject>& subjects, const std::vector<Row>& rows) {
-  std::printf("CPU ns a callback; +N is over the empty table (minimum over rounds)\n\n%-26s %7s %-7s %8s", "case", "threads",
-              "comm", "empty");
-  for (size_t s = 1; s < subjects.size(); ++s) std::printf("  %24.24s", subjects[s].plugin.label().c_str());
+  std::printf(
+      "CPU ns a callback; +N is over the empty table (minimum over rounds)\n\n%-26s %7s %-7s %8s",
+      "case", "threads", "comm", "empty");
+  for (size_t s = 1; s < subjects.size(); ++s)
+    std::printf("  %24.24s", subjects[s].plugin.label().c_str());
   std::printf("\n");
-  std::map<std::string, std::vector<double>> alone;  // one thread, by case: the others are compared with it
+  std::map<std::string, std::vector<double>>
+      alone;  // one thread, by case: the others are compared with it
   for (const Row& row : rows) {
-    std::printf("%-26s %7d %-7s %8.1f", row.work->name.c_str(), row.threads.count, Sharing(row.threads), row.cost[0].ns);
+    std::printf("%-26s %7d %-7s %8.1f", row.work->name.c_str(), row.threads.count,
+                Sharing(row.threads), row.cost[0].ns);
     auto& base = alone[row.work->name];
     for (size_t s = 1; s < subjects.size(); ++s) {
       if (row.threads.count == 1) base.push_back(row.cost[s].ns);
@@ -150,12 +156,16 @@ void PrintTables(const std::vector<Subject>& subjects, const std::vector<Row>& r
     }
     std::printf("\n");
   }
-  std::printf("\n(x: CPU time a callback over that of one thread)\n\nEach callback by itself, ns, clock included\n\n"
-              "%-26s %7s  %-28s %8s %8s %10s\n", "case", "threads", "plugin", "p50", "p99.9", "max");
+  std::printf(
+      "\n(x: CPU time a callback over that of one thread)\n\nEach callback by itself, ns, clock "
+      "included\n\n"
+      "%-26s %7s  %-28s %8s %8s %10s\n",
+      "case", "threads", "plugin", "p50", "p99.9", "max");
   for (const Row& row : rows) {
     for (size_t s = 0; s < row.each.size(); ++s) {
-      std::printf("%-26s %7d  %-28.28s %8.0f %8.0f %10.0f\n", row.work->name.c_str(), row.threads.count,
-                  subjects[s].plugin.label().c_str(), row.each[s].p50, row.each[s].p999, row.each[s].max);
+      std::printf("%-26s %7d  %-28.28s %8.0f %8.0f %10.0f\n", row.work->name.c_str(),
+                  row.threads.count, subjects[s].plugin.label().c_str(), row.each[s].p50,
+                  row.each[s].p999, row.each[s].max);
     }
   }
 }
@@ -163,20 +173,24 @@ void PrintTables(const std::vector<Subject>& subjects, const std::vector<Row>& r
 void PrintJson(const std::vector<Subject>& subjects, const std::vector<Row>& rows) {
   std::printf("{\"plugins\": [");
   for (size_t s = 0; s < subjects.size(); ++s) {
-    std::printf("%s{\"name\": \"%s\", \"api\": %d, \"mask\": %d}", s ? ", " : "", subjects[s].plugin.label().c_str(),
-                subjects[s].plugin.version(), subjects[s].plugin.mask());
+    std::printf("%s{\"name\": \"%s\", \"api\": %d, \"mask\": %d}", s ? ", " : "",
+                subjects[s].plugin.label().c_str(), subjects[s].plugin.version(),
+                subjects[s].plugin.mask());
   }
   std::printf("],\n \"results\": [");
   const char* comma = "\n";
   for (const Row& row : rows) {
     for (size_t s = 0; s < subjects.size(); ++s) {
-      std::printf("%s  {\"case\": \"%s\", \"threads\": %d, \"shared\": %s, \"plugin\": %zu, \"callbacks\": %llu, \"cpu_ns\": %.2f, "
-                  "\"over_empty_ns\": %.2f", comma, row.work->name.c_str(), row.threads.count,
-                  row.threads.shared ? "true" : "false", s, static_cast<unsigned long long>(row.cost[s].callbacks),
-                  row.cost[s].ns, row.cost[s].ns - row.cost[0].ns);
+      std::printf(
+          "%s  {\"case\": \"%s\", \"threads\": %d, \"shared\": %s, \"plugin\": %zu, \"callbacks\": "
+          "%llu, \"cpu_ns\": %.2f, "
+          "\"over_empty_ns\": %.2f",
+          comma, row.work->name.c_str(), row.threads.count, row.threads.shared ? "true" : "false",
+          s, static_cast<unsigned long long>(row.cost[s].callbacks), row.cost[s].ns,
+          row.cost[s].ns - row.cost[0].ns);
       if (!row.each.empty()) {
-        std::printf(", \"p50_ns\": %.0f, \"p999_ns\": %.0f, \"max_ns\": %.0f", row.each[s].p50, row.each[s].p999,
-                    row.each[s].max);
+        std::printf(", \"p50_ns\": %.0f, \"p999_ns\": %.0f, \"max_ns\": %.0f", row.each[s].p50,
+                    row.each[s].p999, row.each[s].max);
       }
       std::printf("}");
       comma = ",\n";
@@ -207,7 +221,8 @@ int Run(const Options& options) {
   for (const std::string& path : options.plugins) subjects.push_back(Open(path));
   std::vector<Row> rows;
   for (const Case& work : cases) {
-    for (const Threads& threads : kThreadings) rows.push_back(Measure(subjects, work, threads, options));
+    for (const Threads& threads : kThreadings)
+      rows.push_back(Measure(subjects, work, threads, options));
   }
   (options.json ? PrintJson : PrintTables)(subjects, rows);
   for (const Subject& subject : subjects) Close(subject);
@@ -217,4 +232,6 @@ int Run(const Options& options) {
 }  // namespace
 }  // namespace ringscope::bench
 
-int main(int argc, char** argv) { return ringscope::bench::Run(ringscope::bench::Parse(argc, argv)); }
+int main(int argc, char** argv) {
+  return ringscope::bench::Run(ringscope::bench::Parse(argc, argv));
+}

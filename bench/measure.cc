@@ -52,9 +52,11 @@ struct Timed {
   }
 };
 
-// The parent of proxy operations is enqueued before and finished after the measured part: `measured` runs between.
+// The parent of proxy operations is enqueued before and finished after the measured part:
+// `measured` runs between.
 template <typename Call, typename F>
-void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work, int units, F around) {
+void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work, int units,
+              F around) {
   Direct outside{&plugin.table(), context};
   Driver<Direct> before(outside, plugin.version(), 0);
   before.Pair();  // what a plugin does once a thread
@@ -104,8 +106,8 @@ std::vector<Case> AllCases() {
           {"proxy operation, 8 steps", Case::kProxyOperation}};
 }
 
-CpuCost MeasureCpu(const Plugin& plugin, const Case& work, const Threads& threads, const std::vector<void*>& contexts,
-                   int units) {
+CpuCost MeasureCpu(const Plugin& plugin, const Case& work, const Threads& threads,
+                   const std::vector<void*>& contexts, int units) {
   Gate gate(threads.count);
   std::atomic<int64_t> cpu_ns{0};
   std::atomic<uint64_t> callbacks{0};
@@ -120,11 +122,12 @@ CpuCost MeasureCpu(const Plugin& plugin, const Case& work, const Threads& thread
     callbacks += call.callbacks;
   });
   const double count = static_cast<double>(callbacks.load());
-  return {static_cast<double>(cpu_ns.load()) / count, callbacks.load() / contexts.size() / static_cast<uint64_t>(units)};
+  return {static_cast<double>(cpu_ns.load()) / count,
+          callbacks.load() / contexts.size() / static_cast<uint64_t>(units)};
 }
 
-void MeasureEach(const Plugin& plugin, const Case& work, const std::vector<void*>& contexts, int units,
-                 std::vector<uint32_t>* samples) {
+void MeasureEach(const Plugin& plugin, const Case& work, const std::vector<void*>& contexts,
+                 int units, std::vector<uint32_t>* samples) {
   std::vector<std::vector<uint32_t>> own(contexts.size());
   Gate gate(static_cast<int>(contexts.size()));
   TheCrew().Run(contexts.size(), [&](size_t i) {
@@ -144,7 +147,8 @@ double TickNs() {
     const int64_t begin = ClockNs(CLOCK_MONOTONIC);
     while (ClockNs(CLOCK_MONOTONIC) - begin < 50000000) {
     }
-    return static_cast<double>(ClockNs(CLOCK_MONOTONIC) - begin) / static_cast<double>(Ticks() - ticks);
+    return static_cast<double>(ClockNs(CLOCK_MONOTONIC) - begin) /
+           static_cast<double>(Ticks() - ticks);
   }();
   return ns;
 }
@@ -152,7 +156,8 @@ double TickNs() {
 Spread Percentiles(std::vector<uint32_t>* samples) {
   if (samples->empty()) return {};
   auto at = [&](double share) {
-    const size_t n = std::min(samples->size() - 1, static_cast<size_t>(share * static_cast<double>(samples->size())));
+    const size_t n = std::min(samples->size() - 1,
+                              static_cast<size_t>(share * static_cast<double>(samples->size())));
     std::nth_element(samples->begin(), samples->begin() + static_cast<long>(n), samples->end());
     return (*samples)[n] * TickNs();
   };

@@ -64,8 +64,8 @@ void* Plugin::Init(const CommIdentity& comm) const {
   if (version_ == 5) {
     table_->init(&context, comm.id, mask, "bench", comm.nodes, comm.ranks, comm.rank, &IgnoreLog);
   } else {
-    reinterpret_cast<const abi::TableV4*>(table_)->init(&context, mask, "bench", comm.id, comm.nodes, comm.ranks, comm.rank,
-                                                        &IgnoreLog);
+    reinterpret_cast<const abi::TableV4*>(table_)->init(
+        &context, mask, "bench", comm.id, comm.nodes, comm.ranks, comm.rank, &IgnoreLog);
   }
   return context;
 }

@@ -1,4 +1,5 @@
-// A profiler plugin as NCCL sees it: found with dlopen and dlsym, spoken to through its v5 table, else its v4 table.
+// A profiler plugin as NCCL sees it: found with dlopen and dlsym, spoken to through its v5 table,
+// else its v4 table.
 #ifndef RINGSCOPE_BENCH_PLUGIN_H_
 #define RINGSCOPE_BENCH_PLUGIN_H_
 
@@ -11,8 +12,9 @@
 
 namespace ringscope::bench {
 
-// Except for the arguments of init the v4 table is called like the v5 one: on a little-endian machine the v4 descriptor is a
-// prefix of the v5 descriptor as far as the benchmark fills it (its one byte of `type` is the low byte).
+// Except for the arguments of init the v4 table is called like the v5 one: on a little-endian
+// machine the v4 descriptor is a prefix of the v5 descriptor as far as the benchmark fills it (its
+// one byte of `type` is the low byte).
 using Table = abi::TableV5;
 static_assert(offsetof(abi::v5::Descr, coll.proto) == offsetof(abi::v4::Descr, coll.proto) &&
               offsetof(abi::v5::Descr, kernel_ch) == offsetof(abi::v4::Descr, kernel_ch) &&
@@ -30,7 +32,8 @@ class Plugin {
  public:
   // The in-program plugin that does nothing: what a callback costs by itself.
   static Plugin Empty();
-  // Opens `path` as NCCL does. Never unloaded: a plugin may have threads. Ends the program with a message on failure.
+  // Opens `path` as NCCL does. Never unloaded: a plugin may have threads. Ends the program with a
+  // message on failure.
   static Plugin Load(const std::string& path);
 
   // Creates one communicator; returns its context (may be nullptr, as with NCCL).
@@ -40,7 +43,8 @@ class Plugin {
   const Table& table() const { return *table_; }
   int version() const { return version_; }
   const std::string& label() const { return label_; }
-  // The event mask that the plugin asked for at its newest Init (one process-wide word, as in NCCL).
+  // The event mask that the plugin asked for at its newest Init (one process-wide word, as in
+  // NCCL).
   int mask() const;
 
  private:

@@ -10,7 +10,8 @@ namespace ringscope::bench {
 
 class Scratch {
  public:
-  // Makes the folder and points RINGSCOPE_FLIGHT_DIR, RINGSCOPE_DIR at it; no traces. `force`: whatever is set already.
+  // Makes the folder and points RINGSCOPE_FLIGHT_DIR, RINGSCOPE_DIR at it; no traces. `force`:
+  // whatever is set already.
   explicit Scratch(bool force) {
     char name[] = "/dev/shm/ringscope-bench.XXXXXX";
     char other[] = "/tmp/ringscope-bench.XXXXXX";

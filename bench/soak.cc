@@ -1,5 +1,6 @@
-// Drives libringscope.so at full speed for very many callbacks: memory must stay flat, and every operation, communicator and
-// edge must be in the record or counted as lost. See bench/README.md; `soak --help`.
+// Drives libringscope.so at full speed for very many callbacks: memory must stay flat, and every
+// operation, communicator and edge must be in the record or counted as lost. See bench/README.md;
+// `soak --help`.
 #include <unistd.h>
 
 #include <atomic>
@@ -24,8 +25,9 @@ constexpr char kHelp[] =
 Calls the plugin N times (default 700,000,000) from N threads (default 2), each with communicators of its own that are
 created, used, sometimes left hanging, and destroyed. Exit status 1 when resident memory grows or a loss is not counted.
 )";
-constexpr uint64_t kUnits = 2000;     // operations of one communicator's life
-constexpr uint64_t kHangingOps = 400; // left open at the end of some lives: more than any ring has rows
+constexpr uint64_t kUnits = 2000;  // operations of one communicator's life
+constexpr uint64_t kHangingOps =
+    400;  // left open at the end of some lives: more than any ring has rows
 constexpr long kMaxGrowthKb = 256;
 
 std::atomic<uint64_t> g_callbacks{0};
@@ -39,7 +41,8 @@ void Complain(const std::string& what) {
 }
 
 void Expect(bool holds, const char* what, uint64_t got, uint64_t want) {
-  if (!holds) Complain(std::string(what) + ": got " + std::to_string(got) + ", want " + std::to_string(want));
+  if (!holds)
+    Complain(std::string(what) + ": got " + std::to_string(got) + ", want " + std::to_string(want));
 }
 
 long ResidentKb() {
@@ -51,7 +54,8 @@ long ResidentKb() {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-// One communicator from creation to destruction. Every fourth ends with operations that never finish (an abort).
+// One communicator from creation to destruction. Every fourth ends with operations that never
+// finish (an abort).
 void Live(const Plugin& plugin, const FlightView& view, uint64_t id, bool hang) {
   void* context = plugin.Init({.id = id});
   Direct call{&plugin.table(), context};
@@ -72,18 +76,21 @@ void Live(const Plugin& plugin, const FlightView& view, uint64_t id, bool hang) 
       for (uint64_t i = 0; i < kHangingOps; ++i) driver.Enqueue(2);
       delivered += kHangingOps;
       const uint64_t kept = view.OpsAfter(*comm, kUnits), counted = comm->no_row;
-      Expect(kept + counted == kHangingOps, "open operations kept + counted as lost", kept + counted, kHangingOps);
+      Expect(kept + counted == kHangingOps, "open operations kept + counted as lost",
+             kept + counted, kHangingOps);
       Expect(counted > 0, "operations lost, with more open ones than rows", counted, 1);
       g_lost_operations += counted;
     }
-    Expect(comm->collectives == delivered, "position of the newest operation", comm->collectives, delivered);
+    Expect(comm->collectives == delivered, "position of the newest operation", comm->collectives,
+           delivered);
   }
   plugin.Finalize(context);
   ++g_lives;
   g_callbacks += call.callbacks;
 }
 
-// More communicators at once than the table holds: those without a row are counted, and cost nothing else.
+// More communicators at once than the table holds: those without a row are counted, and cost
+// nothing else.
 void TooManyCommunicators(const Plugin& plugin, const FlightView& view) {
   const uint64_t before = view.Counter(flight::Counter::kCommNoRow), living = view.LivingComms();
   constexpr uint64_t kMany = flight::kCommRows + 100;
@@ -94,10 +101,12 @@ void TooManyCommunicators(const Plugin& plugin, const FlightView& view) {
     Driver<Direct>(call, plugin.version(), 0).Collective(1);
     g_callbacks += call.callbacks;
   }
-  const uint64_t kept = view.LivingComms() - living, counted = view.Counter(flight::Counter::kCommNoRow) - before;
+  const uint64_t kept = view.LivingComms() - living,
+                 counted = view.Counter(flight::Counter::kCommNoRow) - before;
   Expect(kept + counted == kMany, "communicators kept + counted as lost", kept + counted, kMany);
-  std::printf("%llu communicators at once: %llu kept, %llu counted as lost\n", static_cast<unsigned long long>(kMany),
-              static_cast<unsigned long long>(kept), static_cast<unsigned long long>(counted));
+  std::printf("%llu communicators at once: %llu kept, %llu counted as lost\n",
+              static_cast<unsigned long long>(kMany), static_cast<unsigned long long>(kept),
+              static_cast<unsigned long long>(counted));
   for (void* context : contexts) plugin.Finalize(context);
 }
 
@@ -110,12 +119,16 @@ void TooManyEdges(const Plugin& plugin, const FlightView& view) {
   Driver<Direct> driver(call, plugin.version(), 0);
   void* coll = driver.Enqueue(1);
   std::vector<void*> open;
-  for (uint64_t peer = 1; peer <= kPeers; ++peer) open.push_back(driver.StartProxyOperation(coll, static_cast<int>(peer)));
-  const uint64_t kept = view.Edges(*view.Comm(kId)), counted = view.Counter(flight::Counter::kEdgeNoRow) - before;
+  for (uint64_t peer = 1; peer <= kPeers; ++peer)
+    open.push_back(driver.StartProxyOperation(coll, static_cast<int>(peer)));
+  const uint64_t kept = view.Edges(*view.Comm(kId)),
+                 counted = view.Counter(flight::Counter::kEdgeNoRow) - before;
   Expect(kept + counted == kPeers, "edges kept + counted as lost", kept + counted, kPeers);
-  Expect(kept > flight::kEdgeRows * 3 / 4, "edges kept when every row is wanted", kept, flight::kEdgeRows);
-  std::printf("%llu edges at once: %llu kept, %llu counted as lost\n", static_cast<unsigned long long>(kPeers),
-              static_cast<unsigned long long>(kept), static_cast<unsigned long long>(counted));
+  Expect(kept > flight::kEdgeRows * 3 / 4, "edges kept when every row is wanted", kept,
+         flight::kEdgeRows);
+  std::printf("%llu edges at once: %llu kept, %llu counted as lost\n",
+              static_cast<unsigned long long>(kPeers), static_cast<unsigned long long>(kept),
+              static_cast<unsigned long long>(counted));
   for (void* operation : open) call.Stop(operation);
   driver.FinishKernel(coll, 1);
   plugin.Finalize(context);
@@ -135,7 +148,8 @@ uint64_t Number(const char* text) {
 int Run(uint64_t callbacks, unsigned threads, const std::string& path) {
   Scratch scratch(true);
   const Plugin plugin = Plugin::Load(path);
-  void* first = plugin.Init({.id = 1});  // makes the flight file; keeps the recorder between the others' lives
+  void* first = plugin.Init(
+      {.id = 1});  // makes the flight file; keeps the recorder between the others' lives
   const FlightView view(scratch.folder());
   TooManyCommunicators(plugin, view);
   TooManyEdges(plugin, view);
@@ -158,25 +172,33 @@ int Run(uint64_t callbacks, unsigned threads, const std::string& path) {
     next = (now / (callbacks / 10) + 1) * (callbacks / 10);
     last = ResidentKb();
     if (settled == 0) settled = last;
-    std::printf("%12llu callbacks  %8llu communicators  resident %ld KiB\n", static_cast<unsigned long long>(now),
+    std::printf("%12llu callbacks  %8llu communicators  resident %ld KiB\n",
+                static_cast<unsigned long long>(now),
                 static_cast<unsigned long long>(g_lives.load()), last);
     std::fflush(stdout);
   }
   for (auto& worker : workers) worker.join();
   last = ResidentKb();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   plugin.Finalize(first);
 
   if (settled != 0 && last - settled > kMaxGrowthKb) {
-    Complain("resident memory grew from " + std::to_string(settled) + " to " + std::to_string(last) + " KiB");
+    Complain("resident memory grew from " + std::to_string(settled) + " to " +
+             std::to_string(last) + " KiB");
   }
-  // Threads that count at the same moment may lose a count of the process-wide sum; each communicator's own is exact.
-  const uint64_t lost = g_lost_operations, sum = view.Counter(flight::Counter::kOpNoRow) - lost_before;
+  // Threads that count at the same moment may lose a count of the process-wide sum; each
+  // communicator's own is exact.
+  const uint64_t lost = g_lost_operations,
+                 sum = view.Counter(flight::Counter::kOpNoRow) - lost_before;
   Expect(sum <= lost && sum * 100 >= lost * 95, "process-wide count of lost operations", sum, lost);
-  std::printf("%llu callbacks, %llu communicators, %.1f s, %u threads; operations lost and counted: %llu; resident %ld KiB "
-              "(settled at %ld)\nsoak: %s\n", static_cast<unsigned long long>(g_callbacks.load()),
-              static_cast<unsigned long long>(g_lives.load()), seconds, threads, static_cast<unsigned long long>(lost), last,
-              settled, g_failures == 0 ? "passed" : "FAILED");
+  std::printf(
+      "%llu callbacks, %llu communicators, %.1f s, %u threads; operations lost and counted: %llu; "
+      "resident %ld KiB "
+      "(settled at %ld)\nsoak: %s\n",
+      static_cast<unsigned long long>(g_callbacks.load()),
+      static_cast<unsigned long long>(g_lives.load()), seconds, threads,
+      static_cast<unsigned long long>(lost), last, settled, g_failures == 0 ? "passed" : "FAILED");
   return g_failures == 0 ? 0 : 1;
 }
 

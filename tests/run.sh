@@ -2,7 +2,7 @@
 # The project's tests. Installs what is missing, builds, runs the CI tier (at most 15 minutes on 2 cores after the build).
 #
 #   tests/run.sh                 the CI tier, release build
-#   tests/run.sh --all           that, the long tests, and everything short again under asan, tsan and ubsan
+#   tests/run.sh --all           that, the long tests, everything short again under asan, tsan and ubsan, and fuzzing
 #   tests/run.sh --preset asan   the CI tier in another build (CMakePresets.json)
 #   tests/run.sh --no-install    leave the machine's packages alone
 #   tests/run.sh -R REGEX        only tests whose name matches (goes to ctest)
@@ -57,12 +57,29 @@ check() {
   echo "run.sh: preset $preset took $((SECONDS - started)) s"
 }
 
+# fuzz: each target for a minute, from the seeds that the project makes itself.
+fuzz() {
+  local target seeds=build/fuzz/seeds
+  build/fuzz/tests/fuzz/write_seeds "$seeds"
+  for target in "$seeds"/*/; do
+    target=$(basename "$target")
+    echo "run.sh: fuzzing $target for 60 s (log: build/logs/fuzz-$target.log)"
+    if ! "build/fuzz/tests/fuzz/fuzz_$target" -max_total_time=60 -rss_limit_mb=2048 -timeout=20 \
+        -artifact_prefix=build/logs/ "$seeds/$target" > "build/logs/fuzz-$target.log" 2>&1; then
+      tail -n 40 "build/logs/fuzz-$target.log" >&2
+      failed+=("fuzz $target")
+    fi
+  done
+}
+
 for preset in "${presets[@]}"; do
   build "$preset"
   check "$preset" -LE long
 done
 if [ "$all" = yes ]; then
   check release -L long
+  build fuzz
+  fuzz
 fi
 
 if [ ${#failed[@]} -gt 0 ]; then

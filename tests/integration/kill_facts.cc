@@ -18,11 +18,14 @@ using flight::EdgeRow;
 using flight::OpRow;
 using flight::ThreadRow;
 
-uint64_t Bits(uint64_t word, int from, int count) { return word >> from & ((uint64_t{1} << count) - 1); }
+uint64_t Bits(uint64_t word, int from, int count) {
+  return word >> from & ((uint64_t{1} << count) - 1);
+}
 
 class Reader {
  public:
-  Reader(const std::vector<uint64_t>& words, Facts* facts) : base_(reinterpret_cast<const char*>(words.data())), facts_(*facts) {
+  Reader(const std::vector<uint64_t>& words, Facts* facts)
+      : base_(reinterpret_cast<const char*>(words.data())), facts_(*facts) {
     header_ = reinterpret_cast<const flight::FileHeader*>(base_);
   }
 
@@ -55,7 +58,9 @@ class Reader {
     return nullptr;
   }
 
-  void Set(const std::string& name, const char* field, uint64_t value) { facts_[name + "." + field] = value; }
+  void Set(const std::string& name, const char* field, uint64_t value) {
+    facts_[name + "." + field] = value;
+  }
 
   static uint64_t Ordinal(const CommRow& comm) { return comm.nodes >> 32; }
 
@@ -71,7 +76,8 @@ class Reader {
     Set(name, "no_row", comm.no_row);
     Set(name, "finalized", comm.finalized != 0);
     const auto* ops = Rows<OpRow>(flight::Table::kOps);
-    const uint32_t first = static_cast<uint32_t>(comm.ring), last = first + static_cast<uint32_t>(comm.ring >> 32);
+    const uint32_t first = static_cast<uint32_t>(comm.ring),
+                   last = first + static_cast<uint32_t>(comm.ring >> 32);
     for (uint32_t i = first; i <= last && i < flight::kOpRows; ++i) {
       if (ops[i].stamp != 0 && Bits(ops[i].stamp, 32, 16) == index) ReadOp(ops[i], Ordinal(comm));
     }
@@ -123,7 +129,8 @@ class Reader {
     Set(name, "ops_started", Bits(edge.ops, 0, 32));
     Set(name, "ops_stopped", edge.ops >> 32);
     Set(name, "current", flight::ProxyOpOrdinal(edge.current));
-    for (int state = 0; state < 4; ++state) facts_[absl::StrCat(name, ".reached", state)] = Bits(edge.steps, 16 * state, 16);
+    for (int state = 0; state < 4; ++state)
+      facts_[absl::StrCat(name, ".reached", state)] = Bits(edge.steps, 16 * state, 16);
     Set(name, "steps_total", edge.steps_total);
     Set(name, "bytes", edge.bytes);
     Set(name, "chunk", Bits(edge.chunk, 0, 32));
@@ -148,8 +155,10 @@ std::string OpName(uint64_t comm, bool p2p, uint64_t position) {
   return absl::StrCat(CommName(comm), p2p ? ".p" : ".c", position);
 }
 
-std::string EdgeName(uint64_t comm, uint64_t rank, uint64_t peer, uint64_t channel, bool send, bool p2p) {
-  return absl::StrCat(CommName(comm), ".edge.", rank, ".", peer, ".", channel, ".", send ? "s" : "r", p2p ? "p" : "c");
+std::string EdgeName(uint64_t comm, uint64_t rank, uint64_t peer, uint64_t channel, bool send,
+                     bool p2p) {
+  return absl::StrCat(CommName(comm), ".edge.", rank, ".", peer, ".", channel, ".",
+                      send ? "s" : "r", p2p ? "p" : "c");
 }
 
 std::string MessagesName(uint64_t comm, uint64_t peer, bool send) {
@@ -158,8 +167,11 @@ std::string MessagesName(uint64_t comm, uint64_t peer, bool send) {
 
 bool ReadFacts(const std::string& path, Facts* facts, uint32_t* event_mask) {
   std::ifstream file(path, std::ios::binary);
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.size() < flight::kFileBytes || std::memcmp(bytes.data(), flight::kMagic, sizeof flight::kMagic) != 0) return false;
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)),
+                                std::istreambuf_iterator<char>());
+  if (bytes.size() < flight::kFileBytes ||
+      std::memcmp(bytes.data(), flight::kMagic, sizeof flight::kMagic) != 0)
+    return false;
   std::vector<uint64_t> words(bytes.size() / 8);
   std::memcpy(words.data(), bytes.data(), words.size() * 8);
   *event_mask = reinterpret_cast<const flight::FileHeader*>(words.data())->event_mask;
@@ -176,7 +188,8 @@ std::string Compare(const Facts& got, const Facts& before, const Facts& after) {
   for (const std::string& name : names) {
     const uint64_t value = Find(got, name);
     if (value == Find(before, name) || value == Find(after, name)) continue;
-    absl::StrAppend(&differences, name, ": file ", value, ", model ", Find(before, name), " or ", Find(after, name), "\n");
+    absl::StrAppend(&differences, name, ": file ", value, ", model ", Find(before, name), " or ",
+                    Find(after, name), "\n");
   }
   return differences;
 }

@@ -22,14 +22,26 @@ uint64_t NumberOf(const char* name, const std::string_view (&names)[N]) {
   const auto* at = std::find(std::begin(names), std::end(names), std::string_view(name));
   return at == std::end(names) ? 0 : static_cast<uint64_t>(at - std::begin(names));
 }
-constexpr std::string_view kFuncs[] = {"", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "SendRecv", "Send",
-                                       "Recv", "AlltoAll", "Scatter", "Gather", "AllGatherV", "PutSignal", "Signal",
-                                       "WaitSignal"};
-constexpr std::string_view kTypes[] = {"", "ncclInt8", "ncclUint8", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64",
-                                       "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3",
+constexpr std::string_view kFuncs[] = {
+    "",           "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce",
+    "SendRecv",   "Send",      "Recv",   "AlltoAll",  "Scatter",       "Gather",
+    "AllGatherV", "PutSignal", "Signal", "WaitSignal"};
+constexpr std::string_view kTypes[] = {"",
+                                       "ncclInt8",
+                                       "ncclUint8",
+                                       "ncclInt32",
+                                       "ncclUint32",
+                                       "ncclInt64",
+                                       "ncclUint64",
+                                       "ncclFloat16",
+                                       "ncclFloat32",
+                                       "ncclFloat64",
+                                       "ncclBfloat16",
+                                       "ncclFloat8e4m3",
                                        "ncclFloat8e5m2"};
 constexpr uint64_t kTypeBytes[] = {1, 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-constexpr std::string_view kAlgos[] = {"", "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
+constexpr std::string_view kAlgos[] = {
+    "", "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 constexpr std::string_view kProtos[] = {"", "LL", "LL128", "SIMPLE"};
 constexpr uint64_t kNobody = 0xffffffff;
 
@@ -37,10 +49,17 @@ constexpr uint64_t kNobody = 0xffffffff;
 constexpr int kStopped = 3;
 int WaitState(uint32_t state) {
   switch (state) {
-    case 8: case 10: return 0;   // SendGPUWait; RecvWait
-    case 20: case 11: return 1;  // SendPeerWait; RecvFlushWait
-    case 9: case 12: return 2;   // SendWait; RecvGPUWait
-    default: return -1;
+    case 8:
+    case 10:
+      return 0;  // SendGPUWait; RecvWait
+    case 20:
+    case 11:
+      return 1;  // SendPeerWait; RecvFlushWait
+    case 9:
+    case 12:
+      return 2;  // SendWait; RecvGPUWait
+    default:
+      return -1;
   }
 }
 
@@ -58,10 +77,18 @@ void Model::Apply(const Event& event) {
       comm["n_ranks"] = static_cast<uint64_t>(context.n_ranks);
       break;
     }
-    case Callback::kStart: Start(event); break;
-    case Callback::kState: State(event); break;
-    case Callback::kStop: Stop(event); break;
-    case Callback::kFinalize: comms_[CommName(static_cast<uint64_t>(event.context))]["finalized"] = 1; break;
+    case Callback::kStart:
+      Start(event);
+      break;
+    case Callback::kState:
+      State(event);
+      break;
+    case Callback::kStop:
+      Stop(event);
+      break;
+    case Callback::kFinalize:
+      comms_[CommName(static_cast<uint64_t>(event.context))]["finalized"] = 1;
+      break;
   }
 }
 
@@ -86,9 +113,15 @@ void Model::Start(const Event& event) {
       break;
     }
     case replay::kColl:
-    case replay::kP2p: Launch(event); break;
-    case replay::kKernelCh: KernelStart(event); break;
-    case replay::kProxyOp: ProxyOpStart(event); break;
+    case replay::kP2p:
+      Launch(event);
+      break;
+    case replay::kKernelCh:
+      KernelStart(event);
+      break;
+    case replay::kProxyOp:
+      ProxyOpStart(event);
+      break;
     case replay::kProxyStep: {
       const auto parent = edge_of_slot_.find(event.parent);
       if (parent == edge_of_slot_.end()) break;
@@ -97,7 +130,8 @@ void Model::Start(const Event& event) {
       step_of_slot_[event.slot] = {event.parent, event.step};
       break;
     }
-    default: break;  // Group: acknowledged, nothing kept
+    default:
+      break;  // Group: acknowledged, nothing kept
   }
 }
 
@@ -134,7 +168,8 @@ void Model::Launch(const Event& event) {
   op["sequence"] = p2p ? 0 : event.seq;
   op["peer"] = p2p ? static_cast<uint64_t>(event.peer) : kNobody;
   if (p2p) {
-    Facts& messages = messages_[MessagesName(op.comm, static_cast<uint64_t>(event.peer), std::strcmp(event.func, "Send") == 0)];
+    Facts& messages = messages_[MessagesName(op.comm, static_cast<uint64_t>(event.peer),
+                                             std::strcmp(event.func, "Send") == 0)];
     messages["count"] += 1;
     messages["bytes"] += event.count * kTypeBytes[NumberOf(event.datatype, kTypes)];
   }
@@ -161,8 +196,9 @@ void Model::KernelStop(const Event& event) {
 void Model::ProxyOpStart(const Event& event) {
   const auto parent = op_of_slot_.find(event.parent);
   const bool p2p = parent != op_of_slot_.end() && ops_[parent->second].p2p;
-  const std::string name = EdgeName(static_cast<uint64_t>(event.context), static_cast<uint64_t>(event.rank),
-                                    static_cast<uint64_t>(event.peer), static_cast<uint64_t>(event.channel), event.is_send, p2p);
+  const std::string name = EdgeName(
+      static_cast<uint64_t>(event.context), static_cast<uint64_t>(event.rank),
+      static_cast<uint64_t>(event.peer), static_cast<uint64_t>(event.channel), event.is_send, p2p);
   Edge& edge = edges_[name];
   const bool idle = edge["ops_started"] == edge["ops_stopped"];
   edge.ordinals[event.slot] = ++edge["ops_started"];
@@ -181,7 +217,8 @@ void Model::ProxyOpStop(const Event& event) {
   if (name == edge_of_slot_.end()) return;
   Edge& edge = edges_[name->second];
   ++edge["ops_stopped"];
-  if (const auto op = op_of_slot_.find(event.slot); op != op_of_slot_.end()) ++ops_[op->second]["proxy_stopped"];
+  if (const auto op = op_of_slot_.find(event.slot); op != op_of_slot_.end())
+    ++ops_[op->second]["proxy_stopped"];
 }
 
 void Model::Begin(Edge& edge, int proxy_op) {
@@ -201,7 +238,8 @@ void Model::Reach(const Event& event, int state) {
   if (edge.current != proxy_op || count <= edge.reached[state]) return;
   for (int s = 0; s <= state; ++s) edge.reached[s] = std::max(edge.reached[s], count);
   // The transfer's size is known when it is handed over (send) or has arrived (recv).
-  if ((event.state == 9 || event.state == 11) && state != kStopped && !event.args_null) edge["bytes"] += event.trans_size;
+  if ((event.state == 9 || event.state == 11) && state != kStopped && !event.args_null)
+    edge["bytes"] += event.trans_size;
 }
 
 void Model::State(const Event& event) {
@@ -213,7 +251,8 @@ void Model::State(const Event& event) {
       finished = std::max(finished, event.p_timer);
     }
   } else if (event.type == replay::kProxyOp && event.state == replay::kProxyOpInProgress) {
-    if (const auto name = edge_of_slot_.find(event.slot); name != edge_of_slot_.end()) Begin(edges_[name->second], event.slot);
+    if (const auto name = edge_of_slot_.find(event.slot); name != edge_of_slot_.end())
+      Begin(edges_[name->second], event.slot);
   } else if (event.type == replay::kProxyStep) {
     const int state = WaitState(event.state);
     if (state >= 0) Reach(event, state);
@@ -222,7 +261,9 @@ void Model::State(const Event& event) {
 
 void Model::Stop(const Event& event) {
   switch (event.type) {
-    case replay::kGroupApi: ThreadOf(event).call = 0; break;
+    case replay::kGroupApi:
+      ThreadOf(event).call = 0;
+      break;
     case replay::kCollApi:
     case replay::kP2pApi:
       ops_[op_of_slot_[event.slot]]["returned"] = 1;
@@ -246,9 +287,14 @@ void Model::Stop(const Event& event) {
     case replay::kKernelCh:
       if (op_of_slot_.count(event.slot)) KernelStop(event);
       break;
-    case replay::kProxyOp: ProxyOpStop(event); break;
-    case replay::kProxyStep: Reach(event, kStopped); break;
-    default: break;
+    case replay::kProxyOp:
+      ProxyOpStop(event);
+      break;
+    case replay::kProxyStep:
+      Reach(event, kStopped);
+      break;
+    default:
+      break;
   }
 }
 
@@ -271,7 +317,8 @@ Facts Model::ToFacts() const {
     add(name, edge.fields);
     const auto ordinal = edge.ordinals.find(edge.current);
     facts[name + ".current"] = ordinal == edge.ordinals.end() ? 0 : ordinal->second & 0x3f;
-    for (int state = 0; state < 4; ++state) facts[absl::StrCat(name, ".reached", state)] = edge.reached[state];
+    for (int state = 0; state < 4; ++state)
+      facts[absl::StrCat(name, ".reached", state)] = edge.reached[state];
   }
   for (size_t i = 0; i < threads_.size(); ++i) {
     facts[absl::StrCat("thread", i, ".call")] = threads_[i].call;

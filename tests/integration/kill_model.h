@@ -1,6 +1,6 @@
-// What the recorder's tables must say after a number of callbacks, worked out in the plainest way from the captured events:
-// maps and objects, no rows, lanes, generations or handles. Written from docs/recorder.md and recorder/flight/format.h, not
-// from the recorder's code.
+// What the recorder's tables must say after a number of callbacks, worked out in the plainest way
+// from the captured events: maps and objects, no rows, lanes, generations or handles. Written from
+// docs/recorder.md and recorder/flight/format.h, not from the recorder's code.
 #ifndef RINGSCOPE_TESTS_INTEGRATION_KILL_MODEL_H_
 #define RINGSCOPE_TESTS_INTEGRATION_KILL_MODEL_H_
 
@@ -14,8 +14,9 @@
 
 namespace ringscope::integration {
 
-// One process. Not for captures with operations of other processes (PXN), with more operations of a communicator than a ring
-// has rows, with more than 8 point-to-point calls in a group, or with captured graphs.
+// One process. Not for captures with operations of other processes (PXN), with more operations of a
+// communicator than a ring has rows, with more than 8 point-to-point calls in a group, or with
+// captured graphs.
 class Model {
  public:
   Model(const replay::Process& process, int api) : process_(process), api_(api) {}
@@ -30,10 +31,10 @@ class Model {
     uint64_t& operator[](const char* field) { return fields[field]; }
   };
   struct Edge {
-    int current = replay::kNone;             // slot of the proxy operation whose steps run
-    std::map<int, uint64_t> ordinals;        // slot of each proxy operation: n-th of this edge, from 1
+    int current = replay::kNone;       // slot of the proxy operation whose steps run
+    std::map<int, uint64_t> ordinals;  // slot of each proxy operation: n-th of this edge, from 1
     std::map<std::string, uint64_t> fields;
-    uint64_t reached[4] = {};                // steps of `current` that reached each wait state, and the stop
+    uint64_t reached[4] = {};  // steps of `current` that reached each wait state, and the stop
     uint64_t& operator[](const char* field) { return fields[field]; }
   };
   struct Thread {
@@ -56,11 +57,11 @@ class Model {
 
   const replay::Process& process_;
   const int api_;
-  std::map<std::string, Facts> comms_;       // counters by communicator's name
+  std::map<std::string, Facts> comms_;  // counters by communicator's name
   std::vector<Op> ops_;
-  std::map<int, size_t> op_of_slot_;         // API, launch and kernel events: whose they are
+  std::map<int, size_t> op_of_slot_;  // API, launch and kernel events: whose they are
   std::map<std::string, Edge> edges_;
-  std::map<int, std::string> edge_of_slot_;  // proxy operations
+  std::map<int, std::string> edge_of_slot_;          // proxy operations
   std::map<int, std::pair<int, int>> step_of_slot_;  // steps: proxy operation's slot, number
   std::map<std::string, Facts> messages_;
   std::map<uint32_t, size_t> thread_of_tid_;

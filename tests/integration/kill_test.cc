@@ -1,6 +1,6 @@
-// Kills replayed processes at random moments (SIGKILL, within callbacks too) and compares what their flight files say with a
-// model of the tables: every fact must be that after the callbacks that had returned, or after one more when a callback
-// was being executed.
+// Kills replayed processes at random moments (SIGKILL, within callbacks too) and compares what
+// their flight files say with a model of the tables: every fact must be that after the callbacks
+// that had returned, or after one more when a callback was being executed.
 //
 //   kill_test BUILD_TREE CAPTURES KILLS
 #include <sys/wait.h>
@@ -27,10 +27,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Collectives and point-to-point calls over v4, v5 and v6, ring and tree, Simple and LL; all within the model's limits.
-constexpr const char* kCaptures[] = {"b1_rank2_skips_op10",    "2.27.7_healthy_mixed",    "2.28.9_healthy_mixed",
-                                     "pp0_pipeline_healthy",   "q1_default_tree_ll_healthy", "e1_create_destroy_30x_healthy",
-                                     "q3_tree_simple_healthy", "a1_healthy_mixed_v6"};
+// Collectives and point-to-point calls over v4, v5 and v6, ring and tree, Simple and LL; all within
+// the model's limits.
+constexpr const char* kCaptures[] = {"b1_rank2_skips_op10",        "2.27.7_healthy_mixed",
+                                     "2.28.9_healthy_mixed",       "pp0_pipeline_healthy",
+                                     "q1_default_tree_ll_healthy", "e1_create_destroy_30x_healthy",
+                                     "q3_tree_simple_healthy",     "a1_healthy_mixed_v6"};
 
 [[noreturn]] void Fail(const std::string& why) {
   std::fprintf(stderr, "kill_test: %s\n", why.c_str());
@@ -77,7 +79,8 @@ Case Load(const std::string& folder) {
   auto capture = replay::ReadCapture(folder);
   if (!capture.ok()) Fail(std::string(capture.status().message()));
   c.capture = *std::move(capture);
-  for (replay::Process& process : c.capture->processes) replay::MendRefused(process, c.capture->api);
+  for (replay::Process& process : c.capture->processes)
+    replay::MendRefused(process, c.capture->api);
   replay::MapForeign(*c.capture);
   return c;
 }
@@ -92,12 +95,14 @@ void WorkOutDeliveries(Case& c, uint32_t mask) {
   for (size_t p = 0; p < plans.size(); ++p) {
     replay::TableV4 v4 = {"note", InitV4, Start, Stop, State, Finalize};
     replay::TableV5 v5 = {"note", InitV5, Start, Stop, State, Finalize};
-    replay::PluginTable plugin(c.capture->api == 4 ? static_cast<void*>(&v4) : static_cast<void*>(&v5), c.capture->api);
+    replay::PluginTable plugin(
+        c.capture->api == 4 ? static_cast<void*>(&v4) : static_cast<void*>(&v5), c.capture->api);
     Note note;
     replay::Deliverer deliverer(*c.capture, p, plugin, *shared, &note);
     for (const replay::Action& action : plans[p].actions) {
       if (action.kind != replay::Action::kCall) continue;
-      if (absl::Status s = deliverer.Deliver(c.capture->processes[p].events[action.event]); !s.ok()) Fail(s.ToString());
+      if (absl::Status s = deliverer.Deliver(c.capture->processes[p].events[action.event]); !s.ok())
+        Fail(s.ToString());
     }
     c.delivered.push_back(std::move(note.events));
   }
@@ -105,14 +110,16 @@ void WorkOutDeliveries(Case& c, uint32_t mask) {
 
 std::string FlightFileOf(const std::string& out, int rank) {
   for (const auto& entry : fs::directory_iterator(out + "/flight")) {
-    if (absl::StrContains(entry.path().filename().string(), absl::StrCat("-rank", rank, "-"))) return entry.path();
+    if (absl::StrContains(entry.path().filename().string(), absl::StrCat("-rank", rank, "-")))
+      return entry.path();
   }
   return "";
 }
 
 Facts FactsAfter(const Case& c, size_t process, uint64_t callbacks) {
   Model model(c.capture->processes[process], c.capture->api);
-  for (uint64_t i = 0; i < callbacks && i < c.delivered[process].size(); ++i) model.Apply(*c.delivered[process][i]);
+  for (uint64_t i = 0; i < callbacks && i < c.delivered[process].size(); ++i)
+    model.Apply(*c.delivered[process][i]);
   return model.ToFacts();
 }
 
@@ -141,26 +148,31 @@ void Judge(Case& c, const std::string& out, size_t process, uint64_t seed, Tally
   } else {
     WorkOutDeliveries(c, mask);
     const Facts before = FactsAfter(c, process, returned);
-    differences = Compare(got, before, entered == returned ? before : FactsAfter(c, process, entered));
+    differences =
+        Compare(got, before, entered == returned ? before : FactsAfter(c, process, entered));
     tally.facts += before.size();
   }
   tally.inside += entered > returned;
   if (differences.empty()) return;
   ++tally.failed;
   if (tally.failed <= 5) {
-    std::fprintf(stderr, "kill_test: %s, process %zu, seed %llu, %llu callbacks returned, %llu entered:\n%s",
-                 c.capture->name.c_str(), process, static_cast<unsigned long long>(seed),
-                 static_cast<unsigned long long>(returned), static_cast<unsigned long long>(entered),
-                 differences.substr(0, 1500).c_str());
+    std::fprintf(
+        stderr, "kill_test: %s, process %zu, seed %llu, %llu callbacks returned, %llu entered:\n%s",
+        c.capture->name.c_str(), process, static_cast<unsigned long long>(seed),
+        static_cast<unsigned long long>(returned), static_cast<unsigned long long>(entered),
+        differences.substr(0, 1500).c_str());
   }
 }
 
 int Replay(const std::string& tree, const Case& c, const std::string& out, uint64_t seed) {
   const pid_t child = fork();
   if (child == 0) {
-    if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
+    if (freopen("/dev/null", "w", stdout) == nullptr ||
+        freopen("/dev/null", "w", stderr) == nullptr)
+      _exit(127);
     const std::string program = tree + "/replay", kill = absl::StrCat("--kill=random:", seed);
-    execl(program.c_str(), program.c_str(), c.folder.c_str(), "--out", out.c_str(), "--speed", "max", kill.c_str(), nullptr);
+    execl(program.c_str(), program.c_str(), c.folder.c_str(), "--out", out.c_str(), "--speed",
+          "max", kill.c_str(), nullptr);
     _exit(127);
   }
   int status = 0;
@@ -180,15 +192,19 @@ int Run(const std::string& tree, const std::string& captures, int kills) {
   for (uint64_t seed = 1; tally.kills < kills; ++seed) {
     Case& c = cases[seed % cases.size()];
     const std::string out = absl::StrCat(base, "/", seed);
-    if (const int code = Replay(tree, c, out, seed); code != 0) Fail(absl::StrCat(c.folder, " seed ", seed, ": replay ended with ", code));
+    if (const int code = Replay(tree, c, out, seed); code != 0)
+      Fail(absl::StrCat(c.folder, " seed ", seed, ": replay ended with ", code));
     for (size_t p = 0; p < c.capture->processes.size(); ++p) {
       if (c.capture->processes[p].has_events) Judge(c, out, p, seed, tally);
     }
     fs::remove_all(out);
   }
   fs::remove_all(base);
-  std::printf("%d kills in %zu captures: %d within a callback, %d before the first returned; %zu facts compared; "
-              "%d files unlike the model\n", tally.kills, cases.size(), tally.inside, tally.early, tally.facts, tally.failed);
+  std::printf(
+      "%d kills in %zu captures: %d within a callback, %d before the first returned; %zu facts "
+      "compared; "
+      "%d files unlike the model\n",
+      tally.kills, cases.size(), tally.inside, tally.early, tally.facts, tally.failed);
   return tally.failed == 0 && tally.early < tally.kills / 2 ? 0 : 1;
 }
 
