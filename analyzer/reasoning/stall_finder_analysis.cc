@@ -234,6 +234,9 @@ std::string StallAnalysis::Hop(int n, int next) const {
   const std::string what = OpName(node);
   switch (to.kind) {
     case Node::kOp: {
+      if (to.rank == node.rank && to.comm == node.comm && input.comms[node.comm].p2p) {
+        return absl::StrCat("on ", who, " ", what, " runs in one kernel with ", OpName(to), ", which has not finished");
+      }
       if (to.rank == node.rank) {
         return absl::StrCat("on ", who, " ", what, " is queued behind ", OpName(to), ", which has not finished");
       }

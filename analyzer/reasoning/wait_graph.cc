@@ -102,12 +102,18 @@ class Builder {
     if (it != entered_.end() && position <= it->second) return {Stage::kFinished, Stage::kFinished};
     return {Stage::kNotEntered, Stage::kNotEntered};
   }
+  // Those known to be unfinished; only if there are none, those that may be.
   std::vector<int> Unfinished(const std::vector<int>& indices) const {
-    std::vector<int> open;
+    std::vector<int> open, perhaps;
     for (int i : indices) {
-      if (!in_.ops[i].progress.Reached(Stage::kFinished)) open.push_back(i);
+      const Progress& p = in_.ops[i].progress;
+      if (p.Before(Stage::kFinished)) {
+        open.push_back(i);
+      } else if (!p.Reached(Stage::kFinished)) {
+        perhaps.push_back(i);
+      }
     }
-    return open;
+    return open.empty() ? perhaps : open;
   }
 
   // ----------------------------------------------------------------------------------------------------------- expand

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -105,6 +106,20 @@ class InputBuilder {
         }
         listed.push_back({m.rank, &op, progress, false});
         if (!p2p && progress.Reached(Stage::kStarted)) last_running = listed.size() - 1;
+      }
+      if (p2p) {
+        std::set<std::pair<uint32_t, uint32_t>> started;  // thread, group
+        for (const Op& op : m.ops) {
+          if (op.p2p() && op.raw.group() != 0 && op.started == model::Truth::kYes) {
+            started.insert({op.raw.thread(), op.raw.group()});
+          }
+        }
+        for (size_t i = begin; i < listed.size(); ++i) {
+          const trace::Operation& raw = listed[i].op->raw;
+          if (raw.group() == 0 || started.count({raw.thread(), raw.group()}) == 0) continue;
+          listed[i].progress =
+              InStartedGroup(listed[i].progress, open_edges_.Receiving(c.index, m.rank, true, listed[i].op->position()));
+        }
       }
       // Collectives of a communicator run one after the other: what is only not known to be over is over when a later one
       // runs.
@@ -406,6 +421,12 @@ class InputBuilder {
           if (queue.current.size() < kOrderLinks) queue.current.push_back(i);
           auto& after = out_.graph.ops[i].after;
           for (int b : queue.before) {
+            if (std::find(after.begin(), after.end(), b) == after.end()) after.push_back(b);
+          }
+          // Of the same group what runs holds up what does not, in whatever order NCCL put them.
+          for (int b : queue.current) {
+            const Progress& sibling = out_.graph.ops[b].progress;
+            if (b == i || !sibling.Reached(Stage::kStarted) || !sibling.Before(Stage::kFinished)) continue;
             if (std::find(after.begin(), after.end(), b) == after.end()) after.push_back(b);
           }
         };

@@ -60,9 +60,16 @@ Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, b
   if ((receiving || (sending && (op.finished == Truth::kUnknown || !kernels_visible))) && p.at_most == Stage::kFinished) {
     p.at_most = Stage::kStarted;
   }
+  // Not known, not open in the recorder's eyes, and no data of it moves: over.
+  if (p.at_most == Stage::kFinished && !op.raw.unfinished()) p.at_least = Stage::kFinished;
   // A contradiction in a damaged record: the later fact stands.
   p.at_least = std::min(p.at_least, p.at_most);
   return p;
+}
+
+Progress InStartedGroup(const Progress& p, bool receiving) {
+  if (!p.Before(Stage::kStarted) || !p.Reached(Stage::kEnqueued)) return p;
+  return {Stage::kStarted, receiving ? Stage::kStarted : Stage::kFinished};
 }
 
 Standstill::Standstill(const model::Job& job) : job_(job) {

@@ -34,6 +34,10 @@ bool KernelsVisible(const model::Communicator& communicator);
 
 graph::Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending);
 
+// Messages of one group run in one kernel, and NCCL hands out kernel events to some of them only: when one has started all
+// have, and the end of those without events of their own is not known.
+graph::Progress InStartedGroup(const graph::Progress& progress, bool receiving);
+
 // Whether an unfinished operation stands still: quiet.h, and beyond it what holds for the queue it is in.
 class Standstill {
  public:
