@@ -193,8 +193,10 @@ class Writer {
     }
     if (m->finalized) absl::StrAppend(&text, m->finalized_open ? "; it aborted the communicator" : "; it destroyed the communicator");
     *f->add_evidence() = MemberEvidence(job_, *m, last == nullptr ? 0 : last->raw.row(), std::move(text));
-    *f->add_evidence() = MemberEvidence(job_, *m, 0, absl::StrCat(a_.RankName(rank), " is outside NCCL and nothing is enqueued; ",
-                                                                  p->life_evidence));
+    *f->add_evidence() = MemberEvidence(
+        job_, *m, 0,
+        absl::StrCat(a_.RankName(rank), " is outside NCCL and nothing is enqueued; ",
+                     p->life == model::Life::kExited ? "whether its process still lives is not recorded" : p->life_evidence));
   }
 
   Candidate HalfOfThem(const RootGroup& group, const std::set<int>& ranks) const {
@@ -385,6 +387,7 @@ class Writer {
       f.set_title(absl::StrCat("Edge ", list, " does not move: data was handed to the network and has not arrived, in ", Place(group)));
     }
     if (const int hub = CommonRank(data); hub >= 0) {
+      AddRanks(a_.JobRanks({hub}), f.mutable_who()->mutable_ranks());
       AddNote(&f, absl::StrCat("all these edges begin or end at ", a_.RankName(hub), " and its in- and out-edges stand still: its "
                                "proxy thread or its network interface, rather than several paths"));
     }

@@ -221,8 +221,10 @@ class InputBuilder {
         case Life::kFrozen: g.host = through ? Host::kSync : Host::kFrozen; break;
         case Life::kGone: g.host = through ? Host::kSync : Host::kDead; break;
         case Life::kGoneOrFrozen: g.host = through ? Host::kSync : Host::kLost; break;
-        // Who aborts and leaves reacts to something.
-        case Life::kExited: g.host = through || aborted ? Host::kSync : Host::kExited; break;
+        // Who aborts and leaves reacts to something; who finalized its communicators may well live on without them.
+        case Life::kExited:
+          g.host = through || aborted || OnlyFinalized(job_.processes[rank.process]) ? Host::kSync : Host::kExited;
+          break;
         case Life::kUnknown: g.host = through ? Host::kSync : Host::kNoRecord; break;
         case Life::kRunning: g.host = Host::kSync; break;
       }
@@ -241,6 +243,10 @@ class InputBuilder {
       if (out_.graph.ranks[op.rank].host == Host::kNoRecord) op.stuck = false;
       if (op.stuck && op.progress.Before(Stage::kEnqueued)) AddConnectionWait(op);
     }
+  }
+
+  static bool OnlyFinalized(const model::Process& p) {
+    return !p.trace.liveness().exiting() && p.trace.reason() != trace::REASON_EXIT;
   }
 
   // Others aborted long before the stall time, so an error told them, not their patience; and this process was silent from

@@ -25,7 +25,6 @@ struct HangCase {
   std::set<int> who = {};                        // ranks of the world
   std::set<std::pair<int, int>> edges = {};
   std::set<std::string> hosts = {};
-  // Without this rank's record the answer may be right or undetermined; all others too.
 };
 
 inline As Same(int ranks) {
@@ -295,7 +294,7 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 3, 0, 11, Owes(7), Waits(7));
          AbortAll(b, w, 4, 20);
        },
-       Kind::edge_stalled, {}, {{0, 1}, {1, 2}}},
+       Kind::edge_stalled, {1}, {{0, 1}, {1, 2}}},
       {"tree: the way up 2 -> 0 does not move", 4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
@@ -351,6 +350,98 @@ inline const std::vector<HangCase>& HangCases() {
          b.Saw(as[0], as[1], trace::Sibling::GONE, 40);
        },
        Kind::process_exited, {1}},
+      {"rank 1 is stopped in the middle of the operation", 4,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 10);
+         RunAll(b, w, 4, 11);
+         RingEdge(b, w, 0, 1, 11, Owes(6), Full(2), 1);
+         RingEdge(b, w, 1, 2, 11, OnWire(0), Waits(0), 1);
+         b.LastSeen(as[1], 11.1);
+         for (int r = 0; r < 4; ++r) b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
+         b.Saw(as[0], as[1], trace::Sibling::FROZEN, 40, "T");
+       },
+       Kind::process_stopped, {1}},
+      {"rank 1 is killed in the middle, an error tells the others, who abort at once", 4,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 10);
+         RunAll(b, w, 4, 11);
+         RingEdge(b, w, 0, 1, 11, Owes(6), Full(2), 1);
+         RingEdge(b, w, 1, 2, 11, OnWire(0), Waits(0), 1);
+         AbortAll(b, w, 4, 12, {1});
+         b.LastSeen(as[1], 11.1);
+       },
+       Kind::process_exited, {1}},
+      {"rank 1 aborts its communicator before the call and lives on", 4,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 10);
+         RunAll(b, w, 4, 11, {1});
+         b.Raw(w, 1).set_finalized_ns(OpBuilder::Ns(12));
+         b.Trace(as[1], trace::REASON_FINALIZE, 12);
+         b.Record(as[1]).mutable_liveness()->set_clean(true);
+         b.Record(as[1]).mutable_liveness()->set_unloaded(true);
+       },
+       Kind::missing_rank, {1}},
+      {"pipeline, rank 2 sleeps before its receive", 4,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 0);
+         for (uint64_t k = 1; k <= 6; ++k) {
+           const double at = static_cast<double>(k);
+           b.P2p(w, 0, k, true, 1, at).Finished();
+           b.P2p(w, 1, 2 * k - 1, false, 0, at).Finished();
+           auto send = b.P2p(w, 1, 2 * k, true, 2, at + 0.5);
+           k < 6 ? send.Finished() : send.Running();
+           if (k < 6) b.P2p(w, 2, 2 * k - 1, false, 1, at).Finished();
+           if (k < 6) b.P2p(w, 2, 2 * k, true, 3, at + 0.5).Finished();
+           auto recv = b.P2p(w, 3, k, false, 2, at);
+           k < 6 ? recv.Finished() : recv.Running();
+         }
+         b.Coll(w, 0, 1, 10).Running();
+         b.Messages(w, 0, 1, true, 6).Messages(w, 1, 0, false, 6).Messages(w, 1, 2, true, 6).Messages(w, 2, 1, false, 5);
+         b.Messages(w, 2, 3, true, 5).Messages(w, 3, 2, false, 6);
+       },
+       Kind::missing_rank, {2}},
+      {"all-to-all left out by rank 3, which goes on to the next collective", 4,
+       [](JobBuilder& b, const As& as) {
+         AllToAllJob(b, as);
+         b.Coll(0, 3, 1, 4).Running();
+         for (int r : {0, 1, 2}) b.Coll(0, r, 1, 4).Enqueued();
+       },
+       Kind::p2p_unmatched, {3}, {{3, 0}, {3, 1}, {3, 2}}},
+      {"tree: GPU of rank 3 stops, leaf of one tree and root of the other", 4,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 10);
+         for (int r = 0; r < 4; ++r) b.Coll(w, r, 11).Running().raw().set_algo(trace::TREE);
+         const auto pair = [&](int child, int parent, uint32_t ch, bool delivered) {
+           const auto side = [&](EdgeBuilder e, const Step& s, const Step& r) {
+             e.Send(11, 12, s.state, s.done, s.posted, s.moved).Recv(11, 12, r.state, r.done, r.posted, r.moved);
+           };
+           side(b.EdgeOf(w, child, parent, ch), delivered ? Owes(4) : Owes(0), delivered ? Full(0) : Waits(0));
+           side(b.EdgeOf(w, parent, child, ch), Owes(0), Waits(0));
+         };
+         pair(2, 0, 0, false), pair(1, 2, 0, true), pair(3, 2, 0, false);
+         pair(1, 3, 1, true), pair(0, 1, 1, true), pair(2, 1, 1, true);
+       },
+       Kind::gpu_stalled, {3}},
+      {"two communicators, two ranks, opposite order", 2,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(1);
+         const CommRef x = b.Comm("a", as), y = b.Comm("b", as);
+         b.Finish(x, 6).Finish(y, 6);
+         for (int r : {0, 1}) {
+           b.Coll(r == 1 ? y : x, r, 7, 20).Running();
+           b.Coll(r == 1 ? x : y, r, 7, 20.5).Enqueued();
+         }
+       },
+       Kind::communicator_cycle},
+      {"one host, GPU of rank 2 does not start the kernel", 4,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(4);
+         const CommRef w = b.Comm("world", as);
+         b.Finish(w, 5);
+         RunAll(b, w, 4, 6, {2});
+         b.Coll(w, 2, 6).Enqueued();
+       },
+       Kind::gpu_stalled, {2}},
       {"rank 1 is inside the call", 2,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 29);
