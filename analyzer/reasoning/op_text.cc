@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "analyzer/model/safe_math.h"
 
 namespace ringscope::reasoning {
 
@@ -172,12 +173,12 @@ bool SameRank(const model::Member& a, const model::Member& b) {
 int64_t GpuDuration(const model::Op& op) {
   if (op.raw.gpu_finished_ns() == 0) return 0;
   if (op.full && op.raw.gpu_started_ns() == 0) return 0;  // columns keep the difference only
-  return std::max<int64_t>(0, op.raw.gpu_finished_ns() - op.raw.gpu_started_ns());
+  return std::max<int64_t>(0, model::SatSub(op.raw.gpu_finished_ns(), op.raw.gpu_started_ns()));
 }
 
 int64_t HostDuration(const model::Op& op) {
   if (op.raw.started_ns() == 0 || op.raw.finished_ns() == 0) return 0;
-  return std::max<int64_t>(0, op.raw.finished_ns() - op.raw.started_ns());
+  return std::max<int64_t>(0, model::SatSub(op.raw.finished_ns(), op.raw.started_ns()));
 }
 
 uint64_t CounterValue(const model::Process& process, const std::string& name) {

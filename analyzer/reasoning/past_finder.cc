@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/thresholds.h"
@@ -30,9 +31,10 @@ using model::Process;
 
 struct Span {
   int64_t begin = 0, end = 0;
-  int64_t length() const { return end - begin; }
+  int64_t length() const { return model::SatSub(end, begin); }
   int64_t Shared(const Span& other) const {
-    return std::max<int64_t>(0, std::min(end, other.end) - std::max(begin, other.begin));
+    return std::max<int64_t>(0,
+                             model::SatSub(std::min(end, other.end), std::max(begin, other.begin)));
   }
 };
 
@@ -48,8 +50,8 @@ bool WentOn(const Process& process) {
 }
 
 int64_t Heartbeat(const Process& process) {
-  return static_cast<int64_t>(std::clamp(process.trace.settings().heartbeat_seconds(), 0.0, 60.0) *
-                              1e9);
+  const double seconds = process.trace.settings().heartbeat_seconds();
+  return seconds > 0 ? static_cast<int64_t>(std::min(seconds, 60.0) * 1e9) : 0;
 }
 
 // A time during which a process seems not to have run, on its own clock; empty when there is none
@@ -69,7 +71,7 @@ Freeze NoticedFreeze(const Process& process) {
       static_cast<double>(live.freeze_ns()) < beats) {
     return {};
   }
-  return {{live.freeze_begin_ns(), live.freeze_begin_ns() + live.freeze_ns()},
+  return {{live.freeze_begin_ns(), model::SatAdd(live.freeze_begin_ns(), live.freeze_ns())},
           absl::StrCat("its recorder thread did not run for ", DurationText(live.freeze_ns()),
                        " although it waited for no CPU, and no callback came in"),
           false,
@@ -87,9 +89,9 @@ Freeze UnseenEnd(const Job& job, const Process& process) {
       for (const Op& op : m.ops) {
         if (!Finished(op) || GpuDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations)
           continue;
-        const int64_t unseen = HostDuration(op) - GpuDuration(op);
+        const int64_t unseen = HostDuration(op) - GpuDuration(op);  // both are >= 0
         if (unseen < thresholds::kFreezeFloorNs || unseen <= longest.span.length()) continue;
-        longest = {{op.raw.finished_ns() - unseen, op.raw.finished_ns()},
+        longest = {{model::SatSub(op.raw.finished_ns(), unseen), op.raw.finished_ns()},
                    absl::StrCat(OpText(op.raw), " (communicator ", c.Label(), ") took ",
                                 DurationText(GpuDuration(op)),
                                 " on its GPU, but NCCL's thread saw its end only ",
@@ -109,7 +111,9 @@ bool Active(const Job& job, int process, const Freeze& freeze) {
   const Span& span = freeze.span;
   const int64_t margin =
       std::max(freeze.row_known ? 0 : Heartbeat(job.processes[process]), span.length() / 10);
-  const auto inside = [&](int64_t t) { return t > span.begin + margin && t < span.end - margin; };
+  const auto inside = [&](int64_t t) {
+    return t > model::SatAdd(span.begin, margin) && t < model::SatSub(span.end, margin);
+  };
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
       if (m.process != process) continue;
@@ -270,7 +274,8 @@ std::map<StallKey, Stall> ResolvedStalls(const Job& job) {
         const Op* op = finding.p2p() ? nullptr : m.Collective(finding.position());
         if (op != nullptr && Open(*op)) continue;  // given up, not resolved
         Stall& stall = stalls[{c.index, finding.p2p(), finding.position()}];
-        stall.length_ns = std::max(stall.length_ns, finding.resolved_ns() - finding.since_ns());
+        stall.length_ns =
+            std::max(stall.length_ns, model::SatSub(finding.resolved_ns(), finding.since_ns()));
         stall.reporters.push_back(&m);
       }
     }
@@ -292,11 +297,11 @@ std::vector<const Member*> Latecomers(const Communicator& c, uint64_t position, 
   }
   std::vector<const Member*> late;
   for (const auto& [time, member] : times) {
-    if (2 * time >= longest) continue;
+    if (time >= longest / 2) continue;
     // Late on its own account: it was out of NCCL for about as long as the others waited.
     const int64_t entered = member->Collective(position)->raw.entered_ns();
     const int64_t free = timelines.at(KeyOf(*member)).FreeSince(entered);
-    if (free != 0 && 2 * (entered - free) >= stall_ns) late.push_back(member);
+    if (free != 0 && model::SatSub(entered, free) >= stall_ns / 2) late.push_back(member);
   }
   return 2 * late.size() <= times.size() ? late : std::vector<const Member*>{};
 }
@@ -348,10 +353,11 @@ void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* 
         const Op* op = m->Collective(position);
         *finding.add_evidence() = MemberEvidence(
             job, *m, op->raw.row(),
-            absl::StrCat("was outside NCCL before ", OpText(op->raw), " for ",
-                         DurationText(op->raw.entered_ns() -
-                                      timelines.at(KeyOf(*m)).FreeSince(op->raw.entered_ns())),
-                         ", then needed ", DurationText(HostDuration(*op))));
+            absl::StrCat(
+                "was outside NCCL before ", OpText(op->raw), " for ",
+                DurationText(model::SatSub(
+                    op->raw.entered_ns(), timelines.at(KeyOf(*m)).FreeSince(op->raw.entered_ns()))),
+                ", then needed ", DurationText(HostDuration(*op))));
       }
     }
     for (size_t i = 0; i < stall.reporters.size() && i < 4; ++i) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyzer/model/safe_math.h"
+
 namespace ringscope::reasoning {
 
 int64_t LastSign(const model::Process& process) {
@@ -29,7 +31,8 @@ bool Stuck(const model::Job& job, const model::Communicator&, const model::Membe
         last = std::max(last, edge.changed_ns());
     }
   }
-  return static_cast<double>(LastSign(process) - last) >= trace.settings().stall_seconds() * 1e9;
+  return static_cast<double>(model::SatSub(LastSign(process), last)) >=
+         trace.settings().stall_seconds() * 1e9;
 }
 
 }  // namespace ringscope::reasoning

@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/samples.h"
@@ -58,8 +59,10 @@ std::map<int, Loads> Collect(const Job& job) {
     Load& load = loads[edge.communicator][{edge.from, edge.to}];
     load.steps += raw.steps_total();
     load.bytes += raw.bytes();
-    load.wire_ns += std::max<int64_t>(0, raw.wait_ns(2));
-    load.other_ns += std::max<int64_t>(0, raw.wait_ns(0)) + std::max<int64_t>(0, raw.wait_ns(1));
+    load.wire_ns = model::SatAdd(load.wire_ns, std::max<int64_t>(0, raw.wait_ns(2)));
+    for (int state : {0, 1}) {
+      load.other_ns = model::SatAdd(load.other_ns, std::max<int64_t>(0, raw.wait_ns(state)));
+    }
     load.open |= edge.sender->open;
     if (load.sample == nullptr || raw.steps_total() > load.sample->sender->raw->steps_total())
       load.sample = &edge;
@@ -91,7 +94,7 @@ int64_t Unsteady(const Communicator& c, int process, size_t* known) {
   int64_t sum = 0;
   for (const auto& [call, values] : durations) {
     const int64_t usual = values.size() < thresholds::kUsualCalls ? 0 : Median(values);
-    for (int64_t value : values) sum += std::max<int64_t>(0, value - usual);
+    for (int64_t value : values) sum = model::SatAdd(sum, std::max<int64_t>(0, value - usual));
   }
   return sum;
 }

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/samples.h"
@@ -73,9 +74,10 @@ bool Read(const std::vector<const Member*>& members, const Timelines& timelines,
     const int64_t ready = std::max({free, raw.enqueued_ns(), raw.entered_ns()});
     instance->kernel.push_back(instance->gpu_timer ? GpuDuration(*ops[i]) : HostDuration(*ops[i]));
     instance->host.push_back(HostDuration(*ops[i]));
-    instance->entry.push_back(
-        free == 0 || raw.entered_ns() == 0 ? -1 : std::max<int64_t>(0, raw.entered_ns() - free));
-    instance->start.push_back(std::max<int64_t>(0, raw.started_ns() - ready));
+    instance->entry.push_back(free == 0 || raw.entered_ns() == 0
+                                  ? -1
+                                  : std::max<int64_t>(0, model::SatSub(raw.entered_ns(), free)));
+    instance->start.push_back(std::max<int64_t>(0, model::SatSub(raw.started_ns(), ready)));
     instance->row.push_back(raw.row());
   }
   return true;
