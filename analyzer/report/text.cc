@@ -204,7 +204,11 @@ class Renderer {
     }
     std::stable_sort(all.begin(), all.end(), [](const Shown& a, const Shown& b) { return a.open > b.open; });
     Heading("Communicators: who has entered, enqueued, started, finished what");
-    const size_t most = static_cast<size_t>(std::max(options_.communicators, 1));
+    // Where something is open, only a few of those without show that the rest of the job is seen, too.
+    constexpr int64_t kQuietShown = 4;
+    const auto busy = std::count_if(all.begin(), all.end(), [](const Shown& s) { return s.open; });
+    const int64_t limit = std::max(options_.communicators, 1);
+    const size_t most = static_cast<size_t>(busy > 0 ? std::min(limit, busy + kQuietShown) : limit);
     for (size_t i = 0; i < all.size() && i < most; ++i) OneCommunicator(*all[i].communicator, all[i].lines);
     if (all.size() <= most) return;
     const auto open = std::count_if(all.begin() + static_cast<int64_t>(most), all.end(), [](const Shown& s) { return s.open; });
