@@ -29,12 +29,14 @@ bool Arguments::Parse(const Command& command, const std::vector<std::string>& wo
     }
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const auto flag = std::find_if(command.flags.begin(), command.flags.end(),
-                                   [&](const Flag& f) { return name == std::string("--") + f.name; });
+    const auto flag = std::find_if(command.flags.begin(), command.flags.end(), [&](const Flag& f) {
+      return name == std::string("--") + f.name;
+    });
     if (flag == command.flags.end()) {
       std::vector<std::string> names = {"--help"};
       for (const Flag& f : command.flags) names.push_back(std::string("--") + f.name);
-      fprintf(stderr, "ringscope %s: unknown flag %s%s\n", command.name, name.c_str(), DidYouMean(name, names).c_str());
+      fprintf(stderr, "ringscope %s: unknown flag %s%s\n", command.name, name.c_str(),
+              DidYouMean(name, names).c_str());
       return false;
     }
     std::string value;
@@ -50,8 +52,8 @@ bool Arguments::Parse(const Command& command, const std::vector<std::string>& wo
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
       std::string list;
       for (const auto& c : choices) list += (list.empty() ? "" : ", ") + c;
-      fprintf(stderr, "ringscope %s: %s=%s is none of %s%s\n", command.name, name.c_str(), value.c_str(), list.c_str(),
-              DidYouMean(value, choices).c_str());
+      fprintf(stderr, "ringscope %s: %s=%s is none of %s%s\n", command.name, name.c_str(),
+              value.c_str(), list.c_str(), DidYouMean(value, choices).c_str());
       return false;
     }
     values_.emplace_back(flag->name, value);
@@ -70,7 +72,10 @@ std::string Arguments::Get(const std::string& flag) const {
 }
 
 Flag ColourFlag() {
-  return {"color", {"auto", "always", "never"}, "auto", "colour: on a terminal unless NO_COLOR is set, always, never"};
+  return {"color",
+          {"auto", "always", "never"},
+          "auto",
+          "colour: on a terminal unless NO_COLOR is set, always, never"};
 }
 
 bool UseColour(const std::string& value) {

@@ -13,8 +13,8 @@ enum Exit {
   kFaultFound = 1,
   kUndetermined = 2,
   kUsage = 64,
-  kDamaged = 65,    // only damaged or unusable input
-  kNoInput = 66,    // input missing or unreadable
+  kDamaged = 65,  // only damaged or unusable input
+  kNoInput = 66,  // input missing or unreadable
   kInternal = 70,
 };
 
@@ -29,9 +29,9 @@ class Arguments;
 
 struct Command {
   const char* name;
-  const char* synopsis;   // what follows "ringscope NAME"
-  const char* summary;    // one line
-  const char* help;       // paragraphs
+  const char* synopsis;  // what follows "ringscope NAME"
+  const char* summary;   // one line
+  const char* help;      // paragraphs
   std::vector<Flag> flags;
   int (*run)(const Arguments& arguments);
 };
@@ -57,7 +57,8 @@ class Arguments {
   bool help_ = false;
 };
 
-// The flag that every command with text output has, and what it means: true on a terminal without NO_COLOR.
+// The flag that every command with text output has, and what it means: true on a terminal without
+// NO_COLOR.
 Flag ColourFlag();
 bool UseColour(const std::string& value);
 

@@ -27,7 +27,8 @@ int ExitCode(const Diagnosis& d) {
 }
 
 int Print(const std::string& out) {
-  if (fwrite(out.data(), 1, out.size(), stdout) == out.size() && fflush(stdout) == 0) return kNothingWrong;
+  if (fwrite(out.data(), 1, out.size(), stdout) == out.size() && fflush(stdout) == 0)
+    return kNothingWrong;
   fprintf(stderr, "ringscope: the report could not be written\n");
   return kInternal;
 }
@@ -39,7 +40,8 @@ int PrintJson(const Diagnosis& diagnosis) {
   return kInternal;
 }
 
-// Nothing to reason about: says why, and which of the two it is. Who asked for JSON gets an object all the same.
+// Nothing to reason about: says why, and which of the two it is. Who asked for JSON gets an object
+// all the same.
 int NoRecords(const ingest::Collected& collected, bool json) {
   if (json) {
     Diagnosis nothing;
@@ -48,21 +50,26 @@ int NoRecords(const ingest::Collected& collected, bool json) {
     for (const auto& sentence : collected.Sentences()) nothing.add_not_seen(sentence);
     if (const int failed = PrintJson(nothing); failed != 0) return failed;
   }
-  for (const auto& sentence : collected.Sentences()) fprintf(stderr, "ringscope: %s\n", sentence.c_str());
+  for (const auto& sentence : collected.Sentences())
+    fprintf(stderr, "ringscope: %s\n", sentence.c_str());
   if (collected.damaged > 0) {
     fprintf(stderr, "ringscope: no record could be read (%d damaged)\n", collected.damaged);
     return kDamaged;
   }
   fprintf(stderr,
-          "ringscope: no Ringscope record among %d files. Traces lie in RINGSCOPE_DIR (default ./ringscope-traces), flight "
-          "files in RINGSCOPE_FLIGHT_DIR (default /dev/shm/ringscope-<uid>) of each host; `ringscope env` shows both\n",
+          "ringscope: no Ringscope record among %d files. Traces lie in RINGSCOPE_DIR (default "
+          "./ringscope-traces), flight "
+          "files in RINGSCOPE_FLIGHT_DIR (default /dev/shm/ringscope-<uid>) of each host; "
+          "`ringscope env` shows both\n",
           collected.walked);
   return collected.missing > 0 || collected.walked == 0 ? kNoInput : kDamaged;
 }
 
 int Run(const Arguments& arguments) {
   if (arguments.positional().empty()) {
-    fprintf(stderr, "ringscope diagnose: give files or directories; `ringscope diagnose --help` says which\n");
+    fprintf(
+        stderr,
+        "ringscope diagnose: give files or directories; `ringscope diagnose --help` says which\n");
     return kUsage;
   }
   ingest::Collected collected;
@@ -78,7 +85,8 @@ int Run(const Arguments& arguments) {
   const Diagnosis diagnosis = reasoning::Diagnose(job);
   report::TextOptions options;
   options.colour = UseColour(arguments.Get("color"));
-  const int failed = json ? PrintJson(diagnosis) : Print(report::RenderText(diagnosis, job, options));
+  const int failed =
+      json ? PrintJson(diagnosis) : Print(report::RenderText(diagnosis, job, options));
   if (failed != 0) return failed;
   return ExitCode(diagnosis);
 }
@@ -89,15 +97,19 @@ const Command kDiagnose = {
     "diagnose",
     "PATH... [--format=text|json] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
-    "PATH is a file or a directory, searched with everything below it: traces, flight files of processes that live or\n"
-    "were killed, gzip'd or not. Give all hosts' directories at once; records find each other by communicator.\n"
+    "PATH is a file or a directory, searched with everything below it: traces, flight files of "
+    "processes that live or\n"
+    "were killed, gzip'd or not. Give all hosts' directories at once; records find each other by "
+    "communicator.\n"
     "Files that are damaged or not ours are named and left out, the rest is still diagnosed.\n"
     "\n"
     "  ringscope diagnose ringscope-traces /dev/shm/ringscope-$(id -u)\n"
     "  ringscope diagnose --format=json collected/ | jq '.findings[0]'\n"
     "\n"
-    "The text puts the initiating finding first: who, what kind, how sure (established, probable, possible), the evidence\n"
-    "with rank and table entry, what would refute it and the next evidence to collect. JSON: docs/verdicts.md.\n",
+    "The text puts the initiating finding first: who, what kind, how sure (established, probable, "
+    "possible), the evidence\n"
+    "with rank and table entry, what would refute it and the next evidence to collect. JSON: "
+    "docs/verdicts.md.\n",
     {{"format", {"text", "json"}, "text", "how to print the diagnosis"}, ColourFlag()},
     Run};
 

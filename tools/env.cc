@@ -25,7 +25,9 @@ void Complain(const char* line) {
 // Names are compared behind the prefix that all share: it would make every one look near.
 std::string Hint(const std::string& name, const std::vector<std::string>& known) {
   const std::string prefix = "RINGSCOPE_";
-  const auto tail = [&](const std::string& n) { return n.rfind(prefix, 0) == 0 ? n.substr(prefix.size()) : n; };
+  const auto tail = [&](const std::string& n) {
+    return n.rfind(prefix, 0) == 0 ? n.substr(prefix.size()) : n;
+  };
   std::vector<std::string> tails;
   for (const std::string& k : known) tails.push_back(tail(k));
   const std::string nearest = Nearest(tail(name), tails);
@@ -43,7 +45,9 @@ void CheckNames() {
     const std::string name(*e, static_cast<size_t>(equals - *e));
     bool found = false;
     for (const auto& k : known) found |= k == name;
-    if (!found) Complain((report::Printable(name) + " is not a setting and has no effect" + Hint(name, known)).c_str());
+    if (!found)
+      Complain((report::Printable(name) + " is not a setting and has no effect" + Hint(name, known))
+                   .c_str());
   }
 }
 
@@ -74,13 +78,13 @@ int Run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command kEnv = {
-    "env",
-    "[--color=auto|always|never]",
-    "print every RINGSCOPE_* setting, its value here and what it means",
-    "Reads the environment as the recorder would. Names that are no setting and values that cannot be used are said on\n"
-    "stderr, with the nearest right name; the exit code is then 64.\n",
-    {ColourFlag()},
-    Run};
+const Command kEnv = {"env",
+                      "[--color=auto|always|never]",
+                      "print every RINGSCOPE_* setting, its value here and what it means",
+                      "Reads the environment as the recorder would. Names that are no setting and "
+                      "values that cannot be used are said on\n"
+                      "stderr, with the nearest right name; the exit code is then 64.\n",
+                      {ColourFlag()},
+                      Run};
 
 }  // namespace ringscope::tools

@@ -1,10 +1,9 @@
+#include <google/protobuf/stubs/logging.h>
 #include <stdio.h>
 
 #include <exception>
 #include <string>
 #include <vector>
-
-#include <google/protobuf/stubs/logging.h>
 
 #include "tools/command.h"
 #include "tools/nearest.h"
@@ -16,15 +15,18 @@ const Command* const kCommands[] = {&kDiagnose, &kShow, &kEnv};
 
 void PrintHelp(FILE* to) {
   fprintf(to,
-          "ringscope reads what Ringscope recorded of a distributed GPU job and says who failed first.\n"
+          "ringscope reads what Ringscope recorded of a distributed GPU job and says who failed "
+          "first.\n"
           "\n"
           "usage: ringscope COMMAND ...      `ringscope COMMAND --help` says more\n"
           "\n");
   for (const Command* c : kCommands) fprintf(to, "  %-10s %s\n", c->name, c->summary);
   fprintf(to,
           "\n"
-          "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job (NCCL >= 2.27). Each process\n"
-          "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes traces to RINGSCOPE_DIR when\n"
+          "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job "
+          "(NCCL >= 2.27). Each process\n"
+          "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes "
+          "traces to RINGSCOPE_DIR when\n"
           "an operation stalls and at its end. Then: ringscope diagnose DIR...\n"
           "\n"
           "exit codes\n"
@@ -45,7 +47,8 @@ void PrintHelp(const Command& c) {
     std::string values;
     for (const char* v : f.choices) values += (values.empty() ? "" : "|") + std::string(v);
     if (values.empty()) values = "N";
-    printf("  --%s=%s\n        %s (default %s)\n", f.name, values.c_str(), f.meaning, f.default_value);
+    printf("  --%s=%s\n        %s (default %s)\n", f.name, values.c_str(), f.meaning,
+           f.default_value);
   }
 }
 
@@ -74,7 +77,8 @@ int Main(const std::vector<std::string>& words) {
     if (arguments.help()) return PrintHelp(*c), kNothingWrong;
     return c->run(arguments);
   }
-  fprintf(stderr, "ringscope: no command %s%s\n", words[0].c_str(), DidYouMean(words[0], names).c_str());
+  fprintf(stderr, "ringscope: no command %s%s\n", words[0].c_str(),
+          DidYouMean(words[0], names).c_str());
   return kUsage;
 }
 
@@ -82,7 +86,8 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace ringscope::tools
 
 int main(int argc, char** argv) {
-  // Damaged input is reported by the readers, with file and position; libprotobuf would print lines of its own.
+  // Damaged input is reported by the readers, with file and position; libprotobuf would print lines
+  // of its own.
   google::protobuf::SetLogHandler(nullptr);
   try {
     return ringscope::tools::Main({argv + 1, argv + argc});

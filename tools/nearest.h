@@ -6,7 +6,8 @@
 
 namespace ringscope::tools {
 
-// The one of `words` that `word` was probably meant to be: fewest edits, at most a third of the letters; "" for none.
+// The one of `words` that `word` was probably meant to be: fewest edits, at most a third of the
+// letters; "" for none.
 std::string Nearest(const std::string& word, const std::vector<std::string>& words);
 
 // "; did you mean X?" or "".

@@ -25,7 +25,8 @@ ProgressLine::~ProgressLine() {
 
 ingest::Progress ProgressLine::callback() {
   if (!terminal_) return nullptr;
-  return [this](const std::string& path, uint64_t done, uint64_t total) { Show(path, done, total); };
+  return
+      [this](const std::string& path, uint64_t done, uint64_t total) { Show(path, done, total); };
 }
 
 void ProgressLine::Show(const std::string& path, uint64_t done, uint64_t total) {
@@ -36,9 +37,11 @@ void ProgressLine::Show(const std::string& path, uint64_t done, uint64_t total) 
   shown_ = true;
   std::string name = report::Printable(path);
   if (name.size() > 60) name = "..." + name.substr(name.size() - 57);
-  fprintf(stderr, "\r\x1b[Kreading file %llu: %s", static_cast<unsigned long long>(files_), name.c_str());
-  if (total > (1u << 20)) fprintf(stderr, " (%llu of %llu MiB)", static_cast<unsigned long long>(done >> 20),
-                                  static_cast<unsigned long long>(total >> 20));
+  fprintf(stderr, "\r\x1b[Kreading file %llu: %s", static_cast<unsigned long long>(files_),
+          name.c_str());
+  if (total > (1u << 20))
+    fprintf(stderr, " (%llu of %llu MiB)", static_cast<unsigned long long>(done >> 20),
+            static_cast<unsigned long long>(total >> 20));
   fflush(stderr);
 }
 

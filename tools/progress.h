@@ -8,8 +8,8 @@
 
 namespace ringscope::tools {
 
-// One line on stderr that says what is being read, when that takes longer than a second and stderr is a terminal.
-// Erased by the destructor.
+// One line on stderr that says what is being read, when that takes longer than a second and stderr
+// is a terminal. Erased by the destructor.
 class ProgressLine {
  public:
   ProgressLine();

@@ -18,7 +18,8 @@ bool Number(const Arguments& arguments, const char* flag, int* value) {
   char* end = nullptr;
   const long n = strtol(text.c_str(), &end, 10);
   if (text.empty() || *end != 0 || n < -1 || n > 1000000) {
-    fprintf(stderr, "ringscope show: --%s=%s is not a number from -1 (all) to 1000000\n", flag, text.c_str());
+    fprintf(stderr, "ringscope show: --%s=%s is not a number from -1 (all) to 1000000\n", flag,
+            text.c_str());
     return false;
   }
   *value = static_cast<int>(n);
@@ -32,7 +33,8 @@ int Run(const Arguments& arguments) {
   }
   report::RecordTextOptions options;
   options.colour = UseColour(arguments.Get("color"));
-  if (!Number(arguments, "ops", &options.operations) || !Number(arguments, "edges", &options.edges)) return kUsage;
+  if (!Number(arguments, "ops", &options.operations) || !Number(arguments, "edges", &options.edges))
+    return kUsage;
   ingest::Collected collected;
   {
     ProgressLine progress;
@@ -48,14 +50,16 @@ int Run(const Arguments& arguments) {
     }
     auto text = report::ToJson(record.trace);
     if (!text.ok()) {
-      fprintf(stderr, "ringscope: %s: %s\n", record.source.c_str(), std::string(text.status().message()).c_str());
+      fprintf(stderr, "ringscope: %s: %s\n", record.source.c_str(),
+              std::string(text.status().message()).c_str());
       return kInternal;
     }
     out += *text;
   }
   fwrite(out.data(), 1, out.size(), stdout);
   fflush(stdout);
-  for (const auto& sentence : collected.Sentences()) fprintf(stderr, "ringscope: %s\n", sentence.c_str());
+  for (const auto& sentence : collected.Sentences())
+    fprintf(stderr, "ringscope: %s\n", sentence.c_str());
   if (!collected.records.empty()) return kNothingWrong;
   return collected.missing > 0 ? kNoInput : kDamaged;
 }
@@ -66,11 +70,17 @@ const Command kShow = {
     "show",
     "FILE... [--format=text|json] [--ops=N] [--edges=N] [--color=auto|always|never]",
     "print what a trace or flight file holds, nothing concluded",
-    "Identity of the process, why and when it was written, settings, what was lost, calls in flight, communicators with\n"
-    "their operations, edges. Times are seconds before the record was written. A flight file of a living process may be\n"
-    "read at any time; reading it changes nothing. JSON is one object a file with the names of proto/trace.proto.\n",
+    "Identity of the process, why and when it was written, settings, what was lost, calls in "
+    "flight, communicators with\n"
+    "their operations, edges. Times are seconds before the record was written. A flight file of a "
+    "living process may be\n"
+    "read at any time; reading it changes nothing. JSON is one object a file with the names of "
+    "proto/trace.proto.\n",
     {{"format", {"text", "json"}, "text", "how to print the record"},
-     {"ops", {}, "20", "newest operations shown per communicator besides the unfinished ones; -1 all"},
+     {"ops",
+      {},
+      "20",
+      "newest operations shown per communicator besides the unfinished ones; -1 all"},
      {"edges", {}, "64", "edges shown, open ones first; -1 all"},
      ColourFlag()},
     Run};

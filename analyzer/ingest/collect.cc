@@ -1,5 +1,7 @@
 #include "analyzer/ingest/collect.h"
 
+#include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -8,9 +10,6 @@
 #include <algorithm>
 #include <set>
 #include <utility>
-
-#include <absl/strings/match.h>
-#include <absl/strings/str_cat.h>
 
 #include "analyzer/ingest/flight_reader.h"
 #include "analyzer/ingest/gzip.h"
@@ -22,7 +21,8 @@ namespace {
 constexpr size_t kHeadBytes = 16384;
 constexpr int kMaxDepth = 64;
 
-// A line of NCCL's log holds " NCCL INFO " or the like; the first lines of a job's output may be others'.
+// A line of NCCL's log holds " NCCL INFO " or the like; the first lines of a job's output may be
+// others'.
 bool LooksLikeNcclLog(const std::string& head) {
   for (const char* mark : {" NCCL INFO ", " NCCL WARN ", "NCCL version ", " NCCL TRACE "}) {
     if (head.find(mark) != std::string::npos) return true;
@@ -34,11 +34,13 @@ bool LooksLikeNcclLog(const std::string& head) {
 std::string Listed(const std::vector<std::string>& names, size_t most) {
   size_t common = names.empty() ? 0 : names[0].rfind('/') + 1;
   for (const std::string& name : names) {
-    while (common > 0 && name.compare(0, common, names[0], 0, common) != 0) common = common > 1 ? names[0].rfind('/', common - 2) + 1 : 0;
+    while (common > 0 && name.compare(0, common, names[0], 0, common) != 0)
+      common = common > 1 ? names[0].rfind('/', common - 2) + 1 : 0;
   }
   std::string text;
   for (size_t i = 0; i < names.size() && i < most; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", names.size() == 1 ? names[i] : names[i].substr(common));
+    absl::StrAppend(&text, i == 0 ? "" : ", ",
+                    names.size() == 1 ? names[i] : names[i].substr(common));
   }
   if (names.size() > most) absl::StrAppend(&text, " and ", names.size() - most, " more");
   if (names.size() > 1 && common > 1) absl::StrAppend(&text, " in ", names[0].substr(0, common));
@@ -54,8 +56,9 @@ class Walk {
     if (stat(path.c_str(), &st) != 0) {
       ++out_.missing;
       const bool absent = errno == ENOENT || errno == ENOTDIR;
-      out_.problems.push_back(absl::StrCat(path, ": ", strerror(errno), absent ? "; check the path"
-                                                                              : "; read it as the user that ran the job, or as root"));
+      out_.problems.push_back(absl::StrCat(
+          path, ": ", strerror(errno),
+          absent ? "; check the path" : "; read it as the user that ran the job, or as root"));
       return;
     }
     Visit(path, st, 0, /*given=*/true);
@@ -72,7 +75,8 @@ class Walk {
     if (!seen_.emplace(st.st_dev, st.st_ino).second) return;  // another path or a loop of links
     if (S_ISREG(st.st_mode)) return File(path, given);
     if (depth > kMaxDepth) {
-      out_.problems.push_back(absl::StrCat(path, ": directories nested deeper than ", kMaxDepth, "; give this one by itself"));
+      out_.problems.push_back(absl::StrCat(path, ": directories nested deeper than ", kMaxDepth,
+                                           "; give this one by itself"));
       return;
     }
     Directory(path, depth, given);
@@ -82,7 +86,8 @@ class Walk {
     DIR* directory = opendir(path.c_str());
     if (directory == nullptr) {
       if (given) ++out_.missing;
-      out_.problems.push_back(absl::StrCat(path, ": ", strerror(errno), "; read it as the user that ran the job, or as root"));
+      out_.problems.push_back(absl::StrCat(path, ": ", strerror(errno),
+                                           "; read it as the user that ran the job, or as root"));
       return;
     }
     std::vector<std::string> names;
@@ -96,7 +101,8 @@ class Walk {
       const std::string child = absl::StrCat(path, absl::EndsWith(path, "/") ? "" : "/", name);
       struct stat st;
       if (stat(child.c_str(), &st) != 0) {
-        // A dangling link, a loop of links, or a file that went away while we walked: nothing to read.
+        // A dangling link, a loop of links, or a file that went away while we walked: nothing to
+        // read.
         out_.unknown.push_back(absl::StrCat(child, " (", strerror(errno), ")"));
         continue;
       }
@@ -131,10 +137,12 @@ class Walk {
     Keep(path, ParseFlight(whole->bytes, path));
   }
 
-  // Files with the name of a record that hold none are damaged records; the rest are somebody else's.
+  // Files with the name of a record that hold none are damaged records; the rest are somebody
+  // else's.
   void Other(const std::string& path, const std::string& head) {
     const bool named_trace = absl::EndsWith(path, ".trace") || absl::EndsWith(path, ".trace.tmp");
-    const bool named_flight = absl::EndsWith(path, ".flight") || absl::EndsWith(path, ".flight.tmp");
+    const bool named_flight =
+        absl::EndsWith(path, ".flight") || absl::EndsWith(path, ".flight.tmp");
     if (named_trace) {
       ++out_.damaged;
       return Problem(ParseTrace(head, path).status());
@@ -150,7 +158,9 @@ class Walk {
     }
   }
 
-  void Problem(const absl::Status& status) { out_.problems.push_back(std::string(status.message())); }
+  void Problem(const absl::Status& status) {
+    out_.problems.push_back(std::string(status.message()));
+  }
 
   void Keep(const std::string& path, absl::StatusOr<TraceFile> file) {
     if (!file.ok()) {
@@ -158,7 +168,8 @@ class Walk {
       return Problem(file.status());
     }
     out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
-    out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
+    out_.records.push_back(
+        {std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
   }
   void Keep(const std::string& path, absl::StatusOr<FlightFile> file) {
     if (!file.ok()) {
@@ -166,7 +177,8 @@ class Walk {
       return Problem(file.status());
     }
     out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
-    out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/true, file->torn, file->read_realtime_ns});
+    out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/true, file->torn,
+                            file->read_realtime_ns});
   }
 
   const Progress& progress_;
@@ -179,7 +191,8 @@ class Walk {
 std::vector<std::string> Collected::Sentences() const {
   std::vector<std::string> out = problems;
   if (!nccl_logs.empty()) {
-    out.push_back(absl::StrCat(nccl_logs.size(), nccl_logs.size() == 1 ? " NCCL log was" : " NCCL logs were",
+    out.push_back(absl::StrCat(nccl_logs.size(),
+                               nccl_logs.size() == 1 ? " NCCL log was" : " NCCL logs were",
                                " found and not read by this version: ", Listed(nccl_logs, 3)));
   }
   if (!unknown.empty()) {

@@ -1,5 +1,5 @@
-// Walks what the user gave, recognises files by their content and reads those that are records. Nothing is fatal: whatever
-// cannot be read, or is not ours, is counted and named.
+// Walks what the user gave, recognises files by their content and reads those that are records.
+// Nothing is fatal: whatever cannot be read, or is not ours, is counted and named.
 #ifndef RINGSCOPE_ANALYZER_INGEST_COLLECT_H_
 #define RINGSCOPE_ANALYZER_INGEST_COLLECT_H_
 
@@ -13,19 +13,20 @@ namespace ringscope::ingest {
 
 struct Collected {
   std::vector<model::Record> records;
-  std::vector<std::string> problems;    // "file: byte N: what; remedy", damaged and unreadable files
-  std::vector<std::string> nccl_logs;   // recognised, not read by this version
-  std::vector<std::string> unknown;     // files that are nothing we know
-  int missing = 0;                      // given paths that do not exist or could not be opened
-  int damaged = 0;                      // records from which nothing could be read
-  int walked = 0;                       // files looked at
+  std::vector<std::string> problems;   // "file: byte N: what; remedy", damaged and unreadable files
+  std::vector<std::string> nccl_logs;  // recognised, not read by this version
+  std::vector<std::string> unknown;    // files that are nothing we know
+  int missing = 0;                     // given paths that do not exist or could not be opened
+  int damaged = 0;                     // records from which nothing could be read
+  int walked = 0;                      // files looked at
 
   // One sentence each, for Job::not_seen: the problems, then the other lists shortened.
   std::vector<std::string> Sentences() const;
 };
 
-// `paths` are files or directories (walked recursively, symbolic links followed, each file and directory once). FIFOs,
-// sockets and devices are never opened. Files compressed with gzip are looked into.
+// `paths` are files or directories (walked recursively, symbolic links followed, each file and
+// directory once). FIFOs, sockets and devices are never opened. Files compressed with gzip are
+// looked into.
 Collected Collect(const std::vector<std::string>& paths, const Progress& progress = nullptr);
 
 }  // namespace ringscope::ingest

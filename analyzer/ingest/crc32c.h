@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli), the checksum of a trace's chunks. Written apart from the recorder's on purpose: two
-// implementations that agree on every chunk check each other.
+// CRC-32C (Castagnoli), the checksum of a trace's chunks. Written apart from the recorder's on
+// purpose: two implementations that agree on every chunk check each other.
 #ifndef RINGSCOPE_ANALYZER_INGEST_CRC32C_H_
 #define RINGSCOPE_ANALYZER_INGEST_CRC32C_H_
 

@@ -1,5 +1,6 @@
 #include "analyzer/ingest/file_bytes.h"
 
+#include <absl/strings/str_cat.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,8 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-
-#include <absl/strings/str_cat.h>
 
 namespace ringscope::ingest {
 namespace {
@@ -49,12 +48,14 @@ absl::StatusOr<uint64_t> CheckRegular(const std::string& path, int fd) {
   struct stat st;
   if (fstat(fd, &st) != 0) return Failure(path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file; give files or directories"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a regular file; give files or directories"));
   }
   return static_cast<uint64_t>(st.st_size);
 }
 
-absl::StatusOr<std::string> ReadUpTo(const std::string& path, int fd, uint64_t want, const Progress& progress) {
+absl::StatusOr<std::string> ReadUpTo(const std::string& path, int fd, uint64_t want,
+                                     const Progress& progress) {
   constexpr size_t kPiece = size_t{4} << 20;
   std::string bytes;
   while (bytes.size() < want) {
@@ -82,14 +83,16 @@ absl::StatusOr<std::string> ReadHead(const std::string& path, size_t limit) {
   return ReadUpTo(path, fd.get(), std::min<uint64_t>(limit, *size), nullptr);
 }
 
-absl::StatusOr<std::string> ReadWhole(const std::string& path, uint64_t limit, const Progress& progress) {
+absl::StatusOr<std::string> ReadWhole(const std::string& path, uint64_t limit,
+                                      const Progress& progress) {
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   auto size = CheckRegular(path, fd.get());
   if (!size.ok()) return size.status();
   if (*size > limit) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": ", *size, " bytes, more than the ", limit,
-                                                     " a file of this kind can have; it was not written by "
-                                                     "Ringscope or is damaged: leave it out"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": ", *size, " bytes, more than the ", limit,
+                     " a file of this kind can have; it was not written by "
+                     "Ringscope or is damaged: leave it out"));
   }
   return ReadUpTo(path, fd.get(), *size, progress);
 }

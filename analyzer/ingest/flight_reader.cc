@@ -1,5 +1,6 @@
 #include "analyzer/ingest/flight_reader.h"
 
+#include <absl/strings/str_cat.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -10,8 +11,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-
-#include <absl/strings/str_cat.h>
 
 #include "analyzer/ingest/owner_probe.h"
 #include "analyzer/ingest/trace_reader.h"
@@ -26,7 +25,8 @@ using flight::FileHeader;
 // Tables are read in words: the bytes must lie as they do in a mapping.
 class Aligned {
  public:
-  explicit Aligned(size_t size) : data_(static_cast<char*>(::operator new(std::max<size_t>(size, 1), kAlignment))) {}
+  explicit Aligned(size_t size)
+      : data_(static_cast<char*>(::operator new(std::max<size_t>(size, 1), kAlignment))) {}
   ~Aligned() { ::operator delete(data_, kAlignment); }
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
@@ -50,13 +50,17 @@ absl::Status CheckHeader(std::string_view bytes, const std::string& name) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": byte ", at, ": ", what));
   };
   if (bytes.empty()) {
-    return absl::DataLossError(absl::StrCat(name, ": byte 0: the file is empty; its process ended before it recorded "
-                                                  "anything, or the copy failed: copy it again"));
+    return absl::DataLossError(
+        absl::StrCat(name,
+                     ": byte 0: the file is empty; its process ended before it recorded "
+                     "anything, or the copy failed: copy it again"));
   }
-  if (!LooksLikeFlight(bytes)) return bad(0, "not a Ringscope flight file (wrong first bytes); leave it out");
+  if (!LooksLikeFlight(bytes))
+    return bad(0, "not a Ringscope flight file (wrong first bytes); leave it out");
   if (bytes.size() < sizeof(FileHeader)) {
-    return absl::DataLossError(absl::StrCat(name, ": byte ", bytes.size(), ": the file ends inside its header; copy it "
-                                                  "again from its host"));
+    return absl::DataLossError(absl::StrCat(name, ": byte ", bytes.size(),
+                                            ": the file ends inside its header; copy it "
+                                            "again from its host"));
   }
   const auto order = Field<uint32_t>(bytes, offsetof(FileHeader, byte_order));
   if (order != flight::kByteOrder) {
@@ -68,7 +72,8 @@ absl::Status CheckHeader(std::string_view bytes, const std::string& name) {
   const auto version = Field<uint32_t>(bytes, offsetof(FileHeader, version));
   if (version != flight::kVersion) {
     return bad(offsetof(FileHeader, version),
-               absl::StrCat("flight file version ", version, ", this program reads version ", flight::kVersion,
+               absl::StrCat("flight file version ", version, ", this program reads version ",
+                            flight::kVersion,
                             "; use the `ringscope` that came with the recorder of the job"));
   }
   return absl::OkStatus();
@@ -79,17 +84,21 @@ bool Append(void* to, const void* data, size_t size) {
   return true;
 }
 
-// The image in memory turned into a trace by the process's own encoder, and that read by the trace reader.
-absl::StatusOr<FlightFile> Decode(std::string_view bytes, const std::string& name, const flight::EncodeOptions& options) {
+// The image in memory turned into a trace by the process's own encoder, and that read by the trace
+// reader.
+absl::StatusOr<FlightFile> Decode(std::string_view bytes, const std::string& name,
+                                  const flight::EncodeOptions& options) {
   if (auto status = CheckHeader(bytes, name); !status.ok()) return status;
   Aligned image(bytes.size());
   std::memcpy(image.data(), bytes.data(), bytes.size());
   Aligned scratch(flight::kEncodeScratchBytes);
   std::string encoded;
-  const flight::EncodeResult result = flight::EncodeTrace(image.data(), bytes.size(), options, scratch.data(),
-                                                          flight::kEncodeScratchBytes, Append, &encoded);
+  const flight::EncodeResult result =
+      flight::EncodeTrace(image.data(), bytes.size(), options, scratch.data(),
+                          flight::kEncodeScratchBytes, Append, &encoded);
   if (result.error != nullptr) {
-    return absl::DataLossError(absl::StrCat(name, ": byte 0: ", result.error, "; copy the file again from its host"));
+    return absl::DataLossError(
+        absl::StrCat(name, ": byte 0: ", result.error, "; copy the file again from its host"));
   }
   auto trace = ParseTrace(encoded, name);
   if (!trace.ok()) return trace.status();
@@ -100,8 +109,9 @@ absl::StatusOr<FlightFile> Decode(std::string_view bytes, const std::string& nam
   const auto expected = Field<uint64_t>(bytes, offsetof(FileHeader, file_bytes));
   if (bytes.size() < expected) {
     file.torn = true;
-    file.notes.push_back(absl::StrCat(name, ": byte ", bytes.size(), ": the file should have ", expected,
-                                      " bytes; tables at its end are missing. Copy it again from its host"));
+    file.notes.push_back(
+        absl::StrCat(name, ": byte ", bytes.size(), ": the file should have ", expected,
+                     " bytes; tables at its end are missing. Copy it again from its host"));
   }
   return file;
 }
@@ -109,10 +119,13 @@ absl::StatusOr<FlightFile> Decode(std::string_view bytes, const std::string& nam
 }  // namespace
 
 bool LooksLikeFlight(std::string_view head) {
-  return head.substr(0, sizeof(flight::kMagic)) == std::string_view(flight::kMagic, sizeof(flight::kMagic));
+  return head.substr(0, sizeof(flight::kMagic)) ==
+         std::string_view(flight::kMagic, sizeof(flight::kMagic));
 }
 
-absl::StatusOr<FlightFile> ParseFlight(std::string_view bytes, const std::string& name) { return Decode(bytes, name, {}); }
+absl::StatusOr<FlightFile> ParseFlight(std::string_view bytes, const std::string& name) {
+  return Decode(bytes, name, {});
+}
 
 absl::StatusOr<FlightFile> ReadFlight(const std::string& path, const Progress& progress) {
   // The owner is looked at first: the record is then at least as new as what is said of its life.
@@ -127,7 +140,8 @@ absl::StatusOr<FlightFile> ReadFlight(const std::string& path, const Progress& p
     owner.boot_id.assign(boot, strnlen(boot, sizeof(FileHeader::boot_id)));
     owner.pid = Field<int32_t>(*bytes, offsetof(FileHeader, pid));
     owner.start_ticks = Field<uint64_t>(*bytes, offsetof(FileHeader, process_start));
-    owner.created_realtime_ns = Field<int64_t>(*bytes, offsetof(FileHeader, first_anchor) + offsetof(flight::Anchor, realtime_ns));
+    owner.created_realtime_ns = Field<int64_t>(
+        *bytes, offsetof(FileHeader, first_anchor) + offsetof(flight::Anchor, realtime_ns));
     const OwnerState state = ProbeOwner(path, owner);
     options.lock_known = state.known;
     options.lock_held = state.exists;

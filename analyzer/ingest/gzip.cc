@@ -1,11 +1,10 @@
 #include "analyzer/ingest/gzip.h"
 
+#include <absl/strings/str_cat.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <limits>
-
-#include <absl/strings/str_cat.h>
 
 namespace ringscope::ingest {
 
@@ -13,11 +12,13 @@ bool LooksLikeGzip(std::string_view head) { return head.substr(0, 2) == "\x1f\x8
 
 absl::StatusOr<Inflated> Gunzip(std::string_view bytes, size_t limit, const std::string& name) {
   z_stream stream = {};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory"));
+  if (inflateInit2(&stream, 15 + 16) != Z_OK)
+    return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory"));
   Inflated out;
   char buffer[65536];
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(std::min<size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
+  stream.avail_in =
+      static_cast<uInt>(std::min<size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
   int result = Z_OK;
   while (result == Z_OK && out.bytes.size() < limit) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer);
@@ -30,7 +31,8 @@ absl::StatusOr<Inflated> Gunzip(std::string_view bytes, size_t limit, const std:
   const uint64_t at = stream.total_in;
   inflateEnd(&stream);
   if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR && out.bytes.empty()) {
-    return absl::DataLossError(absl::StrCat(name, ": byte ", at, ": damaged gzip data; copy the file again from its host"));
+    return absl::DataLossError(absl::StrCat(
+        name, ": byte ", at, ": damaged gzip data; copy the file again from its host"));
   }
   out.complete = result == Z_STREAM_END;
   return out;

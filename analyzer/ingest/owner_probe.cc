@@ -1,13 +1,12 @@
 #include "analyzer/ingest/owner_probe.h"
 
+#include <absl/strings/str_cat.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <absl/strings/str_cat.h>
 
 #include "recorder/flight/owner.h"
 
@@ -32,23 +31,26 @@ std::string BootId() {
   return id;
 }
 
-// State letter of the process if pid and start time are the owner's, else 0. The name in the line may hold anything, so
-// fields are counted from its last ')'.
+// State letter of the process if pid and start time are the owner's, else 0. The name in the line
+// may hold anything, so fields are counted from its last ')'.
 char ProcState(const Owner& owner) {
   const std::string stat = ReadProc(absl::StrCat("/proc/", owner.pid, "/stat"));
   size_t at = stat.rfind(')');
   if (at == std::string::npos || at + 2 >= stat.size()) return 0;
   const char letter = stat[at + 2];
-  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + (field == 3 ? 2 : 1));
+  for (int field = 3; field < 22 && at != std::string::npos; ++field)
+    at = stat.find(' ', at + (field == 3 ? 2 : 1));
   if (at == std::string::npos) return 0;
   return strtoull(stat.c_str() + at, nullptr, 10) == owner.start_ticks ? letter : 0;
 }
 
 // True when the file was born well after its owner says it made it: a copy.
 bool IsCopy(int fd, int64_t created_realtime_ns) {
-  constexpr int64_t kSlack = 2000000000;  // between creation of the file and the first reading of the clock
+  constexpr int64_t kSlack =
+      2000000000;  // between creation of the file and the first reading of the clock
   struct statx st;
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) != 0 || (st.stx_mask & STATX_BTIME) == 0) return false;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) != 0 || (st.stx_mask & STATX_BTIME) == 0)
+    return false;
   const int64_t born = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
   return created_realtime_ns > 0 && born > created_realtime_ns + kSlack;
 }

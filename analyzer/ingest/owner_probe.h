@@ -1,4 +1,5 @@
-// Does the process that owns a flight file still exist? Only where the file lies on the machine that made it.
+// Does the process that owns a flight file still exist? Only where the file lies on the machine
+// that made it.
 #ifndef RINGSCOPE_ANALYZER_INGEST_OWNER_PROBE_H_
 #define RINGSCOPE_ANALYZER_INGEST_OWNER_PROBE_H_
 
@@ -11,8 +12,8 @@ namespace ringscope::ingest {
 struct Owner {
   std::string boot_id;
   int32_t pid = 0;
-  uint64_t start_ticks = 0;          // /proc/PID/stat field 22: tells a reused pid
-  int64_t created_realtime_ns = 0;   // when the process made the file
+  uint64_t start_ticks = 0;         // /proc/PID/stat field 22: tells a reused pid
+  int64_t created_realtime_ns = 0;  // when the process made the file
 };
 
 struct OwnerState {
@@ -22,9 +23,9 @@ struct OwnerState {
   char letter = 0;            // state letter of /proc/PID/stat; 0 not visible
 };
 
-// A free lock is a fact only for the file itself: a copy has no lock although its owner may live. A copy is told by its time
-// of birth, where the file system keeps one. The owner may also have lost its lock by closing every descriptor, so /proc
-// is asked too.
+// A free lock is a fact only for the file itself: a copy has no lock although its owner may live. A
+// copy is told by its time of birth, where the file system keeps one. The owner may also have lost
+// its lock by closing every descriptor, so /proc is asked too.
 OwnerState ProbeOwner(const std::string& path, const Owner& owner);
 
 int64_t RealtimeNs();

@@ -1,8 +1,8 @@
 #include "analyzer/ingest/trace_reader.h"
 
-#include <algorithm>
-
 #include <absl/strings/str_cat.h>
+
+#include <algorithm>
 
 #include "analyzer/ingest/crc32c.h"
 
@@ -13,12 +13,14 @@ constexpr size_t kHeader = 8;  // length and checksum of a chunk
 
 uint32_t Word(std::string_view bytes, size_t at) {
   uint32_t v = 0;
-  for (size_t i = 0; i < 4; ++i) v |= uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  for (size_t i = 0; i < 4; ++i)
+    v |= uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
   return v;
 }
 
-// A chunk whose length fits in what is left, is not empty (zeros left by a crashed file system would be) and whose
-// checksum is right. `budget` bounds the bytes that the search for a chunk may check in all.
+// A chunk whose length fits in what is left, is not empty (zeros left by a crashed file system
+// would be) and whose checksum is right. `budget` bounds the bytes that the search for a chunk may
+// check in all.
 bool GoodChunk(std::string_view bytes, size_t at, uint64_t* budget) {
   if (bytes.size() < kHeader || at > bytes.size() - kHeader) return false;
   const uint32_t length = Word(bytes, at);
@@ -30,7 +32,8 @@ bool GoodChunk(std::string_view bytes, size_t at, uint64_t* budget) {
   return Crc32c(bytes.substr(at + kHeader, length)) == Word(bytes, at + 4);
 }
 
-// A chunk's payload begins with a field of Trace: cheap test before a checksum is computed for a chance length.
+// A chunk's payload begins with a field of Trace: cheap test before a checksum is computed for a
+// chance length.
 bool BeginsWithField(std::string_view bytes, size_t at) {
   if (at + kHeader >= bytes.size()) return false;
   const unsigned wire = static_cast<unsigned char>(bytes[at + kHeader]) & 7;
@@ -40,7 +43,8 @@ bool BeginsWithField(std::string_view bytes, size_t at) {
 // Next offset >= `from` where a good chunk begins, or the end of the bytes.
 size_t NextChunk(std::string_view bytes, size_t from, uint64_t* budget) {
   for (size_t at = from; at + kHeader < bytes.size(); ++at) {
-    if (bytes[at] == 0 && Word(bytes, at) == 0) {  // a stretch of zeros: no length can begin before its end
+    if (bytes[at] == 0 &&
+        Word(bytes, at) == 0) {  // a stretch of zeros: no length can begin before its end
       at = std::min(bytes.find_first_not_of('\0', at), bytes.size()) - 4;
       continue;
     }
@@ -79,7 +83,8 @@ class Parser {
     trace::Trace part;
     if (!part.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
       file_.torn = true;
-      Note(at, absl::StrCat("a chunk of ", payload.size(), " bytes has a right checksum but is not part of a trace; "
+      Note(at, absl::StrCat("a chunk of ", payload.size(),
+                            " bytes has a right checksum but is not part of a trace; "
                             "it is left out. Written by another program?"));
       return;
     }
@@ -98,8 +103,10 @@ class Parser {
     file_.torn = true;
     const size_t left = bytes_.size() - at;
     if (left < kHeader) {
-      Note(at, absl::StrCat("the file ends inside the head of a chunk (", left, " bytes); the tail is lost. The process "
-                            "died while it wrote, or the copy was cut: copy the file again if the original is longer"));
+      Note(at, absl::StrCat("the file ends inside the head of a chunk (", left,
+                            " bytes); the tail is lost. The process "
+                            "died while it wrote, or the copy was cut: copy the file again if the "
+                            "original is longer"));
       return bytes_.size();
     }
     const uint32_t length = Word(bytes_, at);
@@ -108,18 +115,22 @@ class Parser {
     if (plausible && length <= left - kHeader) {
       const size_t next = at + kHeader + length;
       if (next == bytes_.size() || GoodChunk(bytes_, next, &budget_)) {
-        Note(at, absl::StrCat("a chunk of ", length, " bytes does not match its checksum and is left out; copy the file "
+        Note(at, absl::StrCat("a chunk of ", length,
+                              " bytes does not match its checksum and is left out; copy the file "
                               "again from its host"));
         return next;
       }
     }
     const size_t next = NextChunk(bytes_, at + 1, &budget_);
     if (next == bytes_.size() && plausible && length > left - kHeader) {
-      Note(at, absl::StrCat("a chunk of ", length, " bytes is cut after ", left - kHeader, "; the tail is lost. The process "
-                            "died while it wrote, or the copy was cut: copy the file again if the original is longer"));
+      Note(at, absl::StrCat("a chunk of ", length, " bytes is cut after ", left - kHeader,
+                            "; the tail is lost. The process "
+                            "died while it wrote, or the copy was cut: copy the file again if the "
+                            "original is longer"));
       return next;
     }
-    Note(at, absl::StrCat(next - at, " damaged bytes are left out; copy the file again from its host"));
+    Note(at,
+         absl::StrCat(next - at, " damaged bytes are left out; copy the file again from its host"));
     return next;
   }
 
@@ -127,13 +138,16 @@ class Parser {
     if (!end_seen_) {
       file_.torn = true;
       if (file_.notes.empty()) {
-        Note(bytes_.size(), "the end mark is missing, so the tail may be; the process died while it wrote, or the copy was "
-                            "cut: copy the file again if the original is longer");
+        Note(bytes_.size(),
+             "the end mark is missing, so the tail may be; the process died while it wrote, or the "
+             "copy was "
+             "cut: copy the file again if the original is longer");
       }
     } else if (expected_ > file_.chunks) {
       file_.torn = true;
       if (file_.notes.empty()) {
-        Note(bytes_.size(), absl::StrCat(expected_ - file_.chunks, " of ", expected_, " chunks are missing"));
+        Note(bytes_.size(),
+             absl::StrCat(expected_ - file_.chunks, " of ", expected_, " chunks are missing"));
       }
     }
   }
@@ -148,22 +162,31 @@ class Parser {
 
 }  // namespace
 
-bool LooksLikeTrace(std::string_view head) { return head.substr(0, kTraceMagic.size()) == kTraceMagic; }
+bool LooksLikeTrace(std::string_view head) {
+  return head.substr(0, kTraceMagic.size()) == kTraceMagic;
+}
 
 absl::StatusOr<TraceFile> ParseTrace(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) {
-    return absl::DataLossError(absl::StrCat(name, ": byte 0: the file is empty; the disk may have been full when it was "
-                                            "written. The process's flight file may hold the same state"));
+    return absl::DataLossError(
+        absl::StrCat(name,
+                     ": byte 0: the file is empty; the disk may have been full when it was "
+                     "written. The process's flight file may hold the same state"));
   }
   if (!LooksLikeTrace(bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": byte 0: not a Ringscope trace (it does not begin with \"",
-                                                   std::string(kTraceMagic), "\"); leave it out"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": byte 0: not a Ringscope trace (it does not begin with \"",
+                     std::string(kTraceMagic), "\"); leave it out"));
   }
   TraceFile file = Parser(bytes, name).Run();
   if (file.chunks == 0) {
-    const std::string why = file.notes.empty() ? absl::StrCat(name, ": byte ", bytes.size(), ": no chunk") : file.notes[0];
-    return absl::DataLossError(absl::StrCat(why, "; nothing could be read out of this trace. The process's flight file "
-                                            "may hold the same state"));
+    const std::string why = file.notes.empty()
+                                ? absl::StrCat(name, ": byte ", bytes.size(), ": no chunk")
+                                : file.notes[0];
+    return absl::DataLossError(
+        absl::StrCat(why,
+                     "; nothing could be read out of this trace. The process's flight file "
+                     "may hold the same state"));
   }
   return file;
 }

@@ -1,12 +1,12 @@
 #include "analyzer/model/build.h"
 
-#include <algorithm>
-#include <utility>
-
 #include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "analyzer/model/ranks_text.h"
 
@@ -19,10 +19,12 @@ std::string Shape(const std::string& sentence, std::vector<uint64_t>* numbers) {
   std::string shape;
   for (size_t i = 0; i < sentence.size();) {
     const bool digit = sentence[i] >= '0' && sentence[i] <= '9';
-    const bool begins = digit && (i == 0 || absl::ascii_isspace(static_cast<unsigned char>(sentence[i - 1])));
+    const bool begins =
+        digit && (i == 0 || absl::ascii_isspace(static_cast<unsigned char>(sentence[i - 1])));
     uint64_t value = 0;
     size_t end = i;
-    while (begins && end < sentence.size() && sentence[end] >= '0' && sentence[end] <= '9' && end - i < 18) {
+    while (begins && end < sentence.size() && sentence[end] >= '0' && sentence[end] <= '9' &&
+           end - i < 18) {
       value = value * 10 + static_cast<uint64_t>(sentence[end++] - '0');
     }
     if (end == i) {
@@ -49,7 +51,8 @@ void Notes::AddFor(const Process& process, const std::string& sentence) {
   if (process.job_rank >= 0) {
     group.ranks.push_back(process.job_rank);
   } else {
-    group.others.push_back(absl::StrCat(process.host.empty() ? "?" : process.host, " pid ", process.trace.process().pid()));
+    group.others.push_back(absl::StrCat(process.host.empty() ? "?" : process.host, " pid ",
+                                        process.trace.process().pid()));
   }
 }
 
@@ -59,8 +62,10 @@ std::string Notes::Group::Who() const {
   if (!others.empty()) {
     constexpr size_t kNamed = 4;
     const size_t named = std::min(others.size(), kNamed);
-    std::string list = absl::StrJoin(others.begin(), others.begin() + static_cast<int64_t>(named), ", ");
-    if (others.size() > named) absl::StrAppend(&list, " and ", others.size() - named, " more processes");
+    std::string list =
+        absl::StrJoin(others.begin(), others.begin() + static_cast<int64_t>(named), ", ");
+    if (others.size() > named)
+      absl::StrAppend(&list, " and ", others.size() - named, " more processes");
     parts.push_back(std::move(list));
   }
   return absl::StrJoin(parts, ", ");
@@ -77,7 +82,8 @@ std::vector<std::string> Notes::Take() {
         continue;
       }
       absl::StrAppend(&sentence, group.low[number]);
-      if (group.high[number] != group.low[number]) absl::StrAppend(&sentence, "-", group.high[number]);
+      if (group.high[number] != group.low[number])
+        absl::StrAppend(&sentence, "-", group.high[number]);
       ++number;
     }
     out.push_back(std::move(sentence));
@@ -91,7 +97,8 @@ void CollectBlindSpots(const Job& job, Notes* notes) {
   for (const Process& p : job.processes) {
     bool hidden_said = false;
     for (const auto& sentence : p.trace.not_seen()) {
-      // The relay cannot tell whose operations it carries; JoinEdges() said where the owners' records do not tell either.
+      // The relay cannot tell whose operations it carries; JoinEdges() said where the owners'
+      // records do not tell either.
       if (absl::StrContains(sentence, "(PXN)")) continue;
       hidden_said |= absl::StrContains(sentence, "on the GPU");
       notes->AddFor(p, sentence);
@@ -101,18 +108,22 @@ void CollectBlindSpots(const Job& job, Notes* notes) {
       if (counter.loss()) lost.push_back(counter.name());
     }
     if (!lost.empty()) {
-      notes->AddFor(p, absl::StrCat("not everything was recorded (counters ", absl::StrJoin(lost, ", "),
-                                    "; `ringscope show` has the numbers)"));
+      notes->AddFor(
+          p, absl::StrCat("not everything was recorded (counters ", absl::StrJoin(lost, ", "),
+                          "; `ringscope show` has the numbers)"));
     }
     if (p.torn) notes->AddFor(p, "part of the record is missing or damaged");
     bool hidden = false;
     for (const auto& comm : p.trace.communicators()) {
-      hidden |= !comm.completion_visible() && comm.n_ranks() > 1 && (comm.launched() > 0 || comm.collectives() > 0);
+      hidden |= !comm.completion_visible() && comm.n_ranks() > 1 &&
+                (comm.launched() > 0 || comm.collectives() > 0);
     }
-    if (hidden && !hidden_said) notes->AddFor(p, "completion on the GPU was not visible: started and finished are unknown");
+    if (hidden && !hidden_said)
+      notes->AddFor(p, "completion on the GPU was not visible: started and finished are unknown");
   }
   if (!job.missing_job_ranks.empty()) {
-    notes->Add(absl::StrCat("no record of ", RanksText(job.missing_job_ranks), " of ", job.world_size));
+    notes->Add(
+        absl::StrCat("no record of ", RanksText(job.missing_job_ranks), " of ", job.world_size));
   }
 }
 

@@ -16,7 +16,8 @@ inline constexpr uint32_t kMaxCommRanks = 1u << 18;
 inline constexpr uint64_t kMaxMembers = uint64_t{1} << 22;
 inline constexpr int kMaxWorld = 1 << 20;
 
-// Sentences for Job::not_seen. The same sentence about many ranks becomes one line, also when only its numbers differ
+// Sentences for Job::not_seen. The same sentence about many ranks becomes one line, also when only
+// its numbers differ
 // ("ranks 0-7: 3-12 operations found no free row").
 class Notes {
  public:
@@ -28,17 +29,19 @@ class Notes {
   std::vector<std::string> general_;
   struct Group {
     std::vector<int> ranks;
-    std::vector<std::string> others;      // processes without a job rank
-    std::vector<uint64_t> low, high;      // of each number in the sentence
+    std::vector<std::string> others;  // processes without a job rank
+    std::vector<uint64_t> low, high;  // of each number in the sentence
     std::string Who() const;
   };
   std::map<std::string, Group> by_shape_;
 };
 
-// 0. Cuts times and durations that no machine can have to what arithmetic stands: afterwards any few of them can be added and
-// subtracted without overflow, in finders too. True if something was cut.
+// 0. Cuts times and durations that no machine can have to what arithmetic stands: afterwards any
+// few of them can be added and subtracted without overflow, in finders too. True if something was
+// cut.
 bool CutToRange(trace::Trace* trace);
-// 1. Records of one process become one Process, newest state first; other attempts and jobs are left out.
+// 1. Records of one process become one Process, newest state first; other attempts and jobs are
+// left out.
 std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes);
 // 2. Communicators with their members.
 void JoinCommunicators(Job* job, Notes* notes);
@@ -53,7 +56,8 @@ void JudgeLife(Job* job);
 // 7. Blind spots that the records themselves name.
 void CollectBlindSpots(const Job& job, Notes* notes);
 
-// Index in job->communicators of each Communicator.row of each process, and the member's rank there.
+// Index in job->communicators of each Communicator.row of each process, and the member's rank
+// there.
 struct RowRef {
   int communicator = -1;
   int rank = -1;

@@ -1,19 +1,21 @@
-// Both sides of every edge brought together, those that another process drives (PXN) included, and the message counts.
+// Both sides of every edge brought together, those that another process drives (PXN) included, and
+// the message counts.
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/strings/str_cat.h>
-
 #include "analyzer/model/build.h"
 
 namespace ringscope::model {
 namespace {
 
-// Handles as recorder/flight/handles.h makes them; the layout reaches the file and is fixed. (A test compares.)
+// Handles as recorder/flight/handles.h makes them; the layout reaches the file and is fixed. (A
+// test compares.)
 constexpr uint32_t HandleNonce(uint64_t h) { return static_cast<uint32_t>(h >> 50); }
 constexpr uint32_t HandleKind(uint64_t h) { return static_cast<uint32_t>(h >> 46 & 15); }
 constexpr uint32_t HandleRow(uint64_t h) { return static_cast<uint32_t>(h & 0xffff); }
@@ -45,7 +47,10 @@ class Joiner {
         if (e.foreign() && !e.message_count()) lost += AddForeign(p, e) ? 0 : 1;
       }
       if (lost > 0) {
-        notes_.AddFor(p, absl::StrCat(lost, " edges driven for other processes (PXN) could not be joined to their owner"));
+        notes_.AddFor(
+            p, absl::StrCat(
+                   lost,
+                   " edges driven for other processes (PXN) could not be joined to their owner"));
       }
     }
     FinishCounts();
@@ -53,14 +58,16 @@ class Joiner {
 
  private:
   // False when the ranks are not of that communicator.
-  bool Add(const Process& p, const trace::Edge& e, int communicator, uint64_t position, bool position_p2p) {
+  bool Add(const Process& p, const trace::Edge& e, int communicator, uint64_t position,
+           bool position_p2p) {
     const Communicator& c = job_.communicators[static_cast<size_t>(communicator)];
     const auto n = static_cast<uint32_t>(c.n_ranks);
     if (e.rank() >= n || e.peer() >= n) return false;
     const int rank = static_cast<int>(e.rank()), peer = static_cast<int>(e.peer());
     const int from = e.send() ? rank : peer, to = e.send() ? peer : rank;
     const int channel = static_cast<int>(std::min<uint32_t>(e.channel(), 1u << 16));
-    const auto [at, fresh] = index_.try_emplace(EdgeKey(communicator, from, to, channel, e.p2p()), job_.edges.size());
+    const auto [at, fresh] =
+        index_.try_emplace(EdgeKey(communicator, from, to, channel, e.p2p()), job_.edges.size());
     if (fresh) {
       job_.edges.emplace_back();
       Edge& made = job_.edges.back();
@@ -78,8 +85,11 @@ class Joiner {
     side.position_p2p = position != 0 && position_p2p;
     side.open = e.ops_started() != e.ops_stopped() || (e.has_current() && !e.current_stopped());
     auto& slot = e.send() ? edge.sender : edge.receiver;
-    // Two rows of one direction (an evicted and re-made one, several connections): the one that moved last stands for it.
-    if (!slot || p.ToRealtime(e.changed_ns()) >= job_.processes[static_cast<size_t>(slot->process)].ToRealtime(slot->raw->changed_ns())) {
+    // Two rows of one direction (an evicted and re-made one, several connections): the one that
+    // moved last stands for it.
+    if (!slot || p.ToRealtime(e.changed_ns()) >=
+                     job_.processes[static_cast<size_t>(slot->process)].ToRealtime(
+                         slot->raw->changed_ns())) {
       slot = side;
     }
     return true;
@@ -115,30 +125,38 @@ class Joiner {
     return a.host == b.host && a.trace.process().boot_id() == b.trace.process().boot_id();
   }
 
-  // The relay keeps the newest parent handle only. It names the running operation when one operation is open at most.
+  // The relay keeps the newest parent handle only. It names the running operation when one
+  // operation is open at most.
   std::pair<uint64_t, bool> ParentPosition(const RowRef& owner, const trace::Edge& e) {
-    if (HandleKind(e.foreign_parent()) != kKindOp || e.ops_started() - e.ops_stopped() > 1) return {0, false};
-    const Member& m =
-        job_.communicators[static_cast<size_t>(owner.communicator)].members[static_cast<size_t>(owner.rank)];
-    if (HandleNonce(e.foreign_parent()) != job_.processes[static_cast<size_t>(m.process)].trace.process().nonce()) return {0, false};
+    if (HandleKind(e.foreign_parent()) != kKindOp || e.ops_started() - e.ops_stopped() > 1)
+      return {0, false};
+    const Member& m = job_.communicators[static_cast<size_t>(owner.communicator)]
+                          .members[static_cast<size_t>(owner.rank)];
+    if (HandleNonce(e.foreign_parent()) !=
+        job_.processes[static_cast<size_t>(m.process)].trace.process().nonce())
+      return {0, false};
     for (size_t i = m.ops.size(); i-- > 0;) {
-      if (m.ops[i].raw.row() == HandleRow(e.foreign_parent())) return {m.ops[i].position(), m.ops[i].p2p()};
+      if (m.ops[i].raw.row() == HandleRow(e.foreign_parent()))
+        return {m.ops[i].position(), m.ops[i].p2p()};
     }
     return {0, false};
   }
 
-  // Without a readable handle: the one communicator with the owner's rank on this machine whose peer drives the other end
-  // of this channel while nobody drives ours.
+  // Without a readable handle: the one communicator with the owner's rank on this machine whose
+  // peer drives the other end of this channel while nobody drives ours.
   int OnlyCommunicatorThatFits(const Process& relay, const trace::Edge& e) {
     int found = -1;
     for (const Communicator& c : job_.communicators) {
       const auto n = static_cast<uint32_t>(c.n_ranks);
       if (e.rank() >= n || e.peer() >= n) continue;
       const Member& owner = c.members[e.rank()];
-      if (!owner.has_record() || !SameMachine(job_.processes[static_cast<size_t>(owner.process)], relay)) continue;
+      if (!owner.has_record() ||
+          !SameMachine(job_.processes[static_cast<size_t>(owner.process)], relay))
+        continue;
       const int from = static_cast<int>(e.send() ? e.rank() : e.peer());
       const int to = static_cast<int>(e.send() ? e.peer() : e.rank());
-      const auto at = index_.find(EdgeKey(c.index, from, to, static_cast<int>(e.channel()), e.p2p()));
+      const auto at =
+          index_.find(EdgeKey(c.index, from, to, static_cast<int>(e.channel()), e.p2p()));
       if (at == index_.end()) continue;
       const Edge& edge = job_.edges[at->second];
       if (e.send() ? edge.sender || !edge.receiver : edge.receiver || !edge.sender) continue;
@@ -149,7 +167,8 @@ class Joiner {
   }
 
   void AddCount(const Process&, const trace::Edge& e, int communicator) {
-    const auto n = static_cast<uint32_t>(job_.communicators[static_cast<size_t>(communicator)].n_ranks);
+    const auto n =
+        static_cast<uint32_t>(job_.communicators[static_cast<size_t>(communicator)].n_ranks);
     if (e.rank() >= n || e.peer() >= n) return;
     const int rank = static_cast<int>(e.rank()), peer = static_cast<int>(e.peer());
     MessageCount& count = counts_[{communicator, e.send() ? rank : peer, e.send() ? peer : rank}];
@@ -163,7 +182,8 @@ class Joiner {
       std::tie(count.communicator, count.from, count.to) = key;
       const Communicator& c = job_.communicators[static_cast<size_t>(count.communicator)];
       if (!count.sent && CountsAll(c.members[static_cast<size_t>(count.from)])) count.sent = 0;
-      if (!count.received && CountsAll(c.members[static_cast<size_t>(count.to)])) count.received = 0;
+      if (!count.received && CountsAll(c.members[static_cast<size_t>(count.to)]))
+        count.received = 0;
       job_.messages.push_back(count);
     }
   }

@@ -1,4 +1,5 @@
-// Job ranks: RANK and the like where every process has its own; else the rank in the communicator that spans the job.
+// Job ranks: RANK and the like where every process has its own; else the rank in the communicator
+// that spans the job.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,9 +17,11 @@ class JobRanks {
 
   void Run() {
     for (const Process& p : job_.processes) {
-      if (p.trace.has_process()) job_.world_size = std::max(job_.world_size, p.trace.process().world_size());
+      if (p.trace.has_process())
+        job_.world_size = std::max(job_.world_size, p.trace.process().world_size());
     }
-    for (const Communicator& c : job_.communicators) job_.world_size = std::max(job_.world_size, c.n_ranks);
+    for (const Communicator& c : job_.communicators)
+      job_.world_size = std::max(job_.world_size, c.n_ranks);
     FindSpanning();
     if (LauncherRanksUsable()) {
       for (Communicator& c : job_.communicators) {
@@ -38,7 +41,8 @@ class JobRanks {
  private:
   Process& ProcessOf(const Member& m) { return job_.processes[static_cast<size_t>(m.process)]; }
 
-  // False when a rank is missing or given twice, or when a process holds several ranks of one communicator.
+  // False when a rank is missing or given twice, or when a process holds several ranks of one
+  // communicator.
   bool LauncherRanksUsable() {
     std::set<int> seen;
     for (const Process& p : job_.processes) {
@@ -57,7 +61,8 @@ class JobRanks {
     return true;
   }
 
-  // The largest communicator, the first of equals, if it is as large as the job or every process has a part in it.
+  // The largest communicator, the first of equals, if it is as large as the job or every process
+  // has a part in it.
   void FindSpanning() {
     for (Communicator& c : job_.communicators) {
       if (spanning_ == nullptr || c.n_ranks > spanning_->n_ranks) spanning_ = &c;
@@ -73,8 +78,8 @@ class JobRanks {
     }
   }
 
-  // Launchers give the ranks of the spanning communicator in nearly every job. Where all known members agree on that, the
-  // unknown ones have their own number too.
+  // Launchers give the ranks of the spanning communicator in nearly every job. Where all known
+  // members agree on that, the unknown ones have their own number too.
   void FillFrom(Communicator& spanning) {
     bool any = false;
     for (const Member& m : spanning.members) {
@@ -105,30 +110,35 @@ class JobRanks {
     }
   }
 
-  // Which of a process's job ranks a member of a smaller communicator is: the one that uses the same stream; else the one
-  // whose calls come from the same thread, where each has its own; else by order, where the process takes part with all.
+  // Which of a process's job ranks a member of a smaller communicator is: the one that uses the
+  // same stream; else the one whose calls come from the same thread, where each has its own; else
+  // by order, where the process takes part with all.
   void MatchPart(const std::vector<Member*>& whole, const std::vector<Member*>& part) {
     if (whole.size() == 1) {
       for (Member* m : part) m->job_rank = whole[0]->job_rank;
       return;
     }
     for (Member* m : part) {
-      const auto by_stream = Unique(whole, *m, [](const trace::Operation& op) { return op.stream(); });
-      const auto by_thread = Unique(whole, *m, [](const trace::Operation& op) { return uint64_t{op.thread()} + 1; });
+      const auto by_stream =
+          Unique(whole, *m, [](const trace::Operation& op) { return op.stream(); });
+      const auto by_thread =
+          Unique(whole, *m, [](const trace::Operation& op) { return uint64_t{op.thread()} + 1; });
       if (by_stream) {
         m->job_rank = *by_stream;
       } else if (by_thread) {
         m->job_rank = *by_thread;
       }
     }
-    const bool none = std::all_of(part.begin(), part.end(), [](auto* m) { return m->job_rank < 0; });
+    const bool none =
+        std::all_of(part.begin(), part.end(), [](auto* m) { return m->job_rank < 0; });
     if (none && part.size() == whole.size()) {
       for (size_t k = 0; k < part.size(); ++k) part[k]->job_rank = whole[k]->job_rank;
     }
   }
 
   template <typename Attribute>
-  static std::optional<int> Unique(const std::vector<Member*>& whole, const Member& m, Attribute attribute) {
+  static std::optional<int> Unique(const std::vector<Member*>& whole, const Member& m,
+                                   Attribute attribute) {
     const auto values = [&](const Member& member) {
       std::set<uint64_t> out;
       for (const auto& op : member.raw->operations()) {
@@ -140,7 +150,8 @@ class JobRanks {
     std::optional<int> found;
     for (const Member* w : whole) {
       const std::set<uint64_t> theirs = values(*w);
-      const bool common = std::any_of(mine.begin(), mine.end(), [&](uint64_t v) { return theirs.count(v) > 0; });
+      const bool common =
+          std::any_of(mine.begin(), mine.end(), [&](uint64_t v) { return theirs.count(v) > 0; });
       if (!common) continue;
       if (found) return std::nullopt;
       found = w->job_rank;
@@ -168,8 +179,9 @@ class JobRanks {
     }
   }
 
-  // A member without a record is one of the ranks without a record: the only one, or the one that continues an even
-  // spacing which all the known members share (groups are nearly always cut that way).
+  // A member without a record is one of the ranks without a record: the only one, or the one that
+  // continues an even spacing which all the known members share (groups are nearly always cut that
+  // way).
   void GuessAbsentMembers(Communicator* c) {
     const std::vector<int>& missing = job_.missing_job_ranks;
     if (missing.empty()) return;
@@ -181,10 +193,12 @@ class JobRanks {
       if (second != nullptr) break;
     }
     int step = 0;
-    if (second != nullptr && (second->job_rank - first->job_rank) % (second->rank - first->rank) == 0) {
+    if (second != nullptr &&
+        (second->job_rank - first->job_rank) % (second->rank - first->rank) == 0) {
       step = (second->job_rank - first->job_rank) / (second->rank - first->rank);
       for (const Member& m : c->members) {
-        if (m.job_rank >= 0 && m.job_rank != first->job_rank + (m.rank - first->rank) * step) step = 0;
+        if (m.job_rank >= 0 && m.job_rank != first->job_rank + (m.rank - first->rank) * step)
+          step = 0;
       }
     }
     for (Member& m : c->members) {
@@ -193,7 +207,8 @@ class JobRanks {
         m.job_rank = missing[0];
       } else if (step > 0) {
         const int64_t rank = first->job_rank + int64_t{m.rank - first->rank} * step;
-        if (rank >= 0 && std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) {
+        if (rank >= 0 &&
+            std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) {
           m.job_rank = static_cast<int>(rank);
         }
       }

@@ -1,14 +1,15 @@
 // Whether each process lived, was frozen, had gone or had ended at the end of the observed time.
 //
-// Evidence, strongest first: the process's own clean end; what its siblings on the machine saw of its lock; the lock when
-// the file is read where it was made; the time at which its heartbeat stopped, compared with the others'. A process is
-// never called gone because a job was ended: those whose heartbeats stopped together were ended together.
+// Evidence, strongest first: the process's own clean end; what its siblings on the machine saw of
+// its lock; the lock when the file is read where it was made; the time at which its heartbeat
+// stopped, compared with the others'. A process is never called gone because a job was ended: those
+// whose heartbeats stopped together were ended together.
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
-
-#include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
 
 #include "analyzer/model/build.h"
 #include "analyzer/model/safe_math.h"
@@ -66,8 +67,11 @@ class Judge {
   }
 
  private:
-  using Key = std::tuple<int32_t, uint32_t, uint32_t>;  // pid, nonce, start time: unique in a job, hosts included
-  static Key KeyOf(const trace::Process& p) { return Key(p.pid(), p.nonce(), static_cast<uint32_t>(p.start_ticks())); }
+  using Key = std::tuple<int32_t, uint32_t,
+                         uint32_t>;  // pid, nonce, start time: unique in a job, hosts included
+  static Key KeyOf(const trace::Process& p) {
+    return Key(p.pid(), p.nonce(), static_cast<uint32_t>(p.start_ticks()));
+  }
 
   void Observe(const Process& observer, const trace::Trace& record) {
     for (const auto& s : record.siblings()) {
@@ -89,18 +93,22 @@ class Judge {
       if (life != Life::kUnknown) return life;
     }
     if (live.lock_known() && lives_now_) {
-      return Say(Life::kGone, "its flight file's lock is free without a clean end, while others live", why);
+      return Say(Life::kGone,
+                 "its flight file's lock is free without a clean end, while others live", why);
     }
     if (!p.from_flight_file) return TraceOnly(p, early, why);
-    if (const auto ended = OthersEndedInOrder(p); early ? ended.any : ended.all && ActiveAtTheEnd(p)) {
+    if (const auto ended = OthersEndedInOrder(p);
+        early ? ended.any : ended.all && ActiveAtTheEnd(p)) {
       return Say(live.lock_known() ? Life::kGone : Life::kGoneOrFrozen,
                  absl::StrCat(ended.all ? "all others" : "others",
-                              " ended in order after its last sign of life, it did not"), why);
+                              " ended in order after its last sign of life, it did not"),
+                 why);
     }
     if (early) {
       return Say(Life::kGoneOrFrozen,
                  absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
-                              " before the newest sign of life of the others, without a clean end"), why);
+                              " before the newest sign of life of the others, without a clean end"),
+                 why);
     }
     return Say(Life::kRunning, "its heartbeat lasted as long as anybody's", why);
   }
@@ -120,14 +128,16 @@ class Judge {
     const int64_t now = p.read_realtime_ns != 0 ? p.read_realtime_ns : newest_;
     const int64_t age = SatSub(now, p.last_sign_ns);
     if (p.last_sign_ns != 0 && age > Window(p)) {
-      *why = absl::StrCat("it exists (its flight file is locked), but its heartbeat is ", Seconds(age), " old");
+      *why = absl::StrCat("it exists (its flight file is locked), but its heartbeat is ",
+                          Seconds(age), " old");
       return Life::kFrozen;
     }
     *why = "it exists (its flight file is locked) and its heartbeat is fresh";
     return Life::kRunning;
   }
 
-  // A neighbour's look at the lock counts when the neighbour lived on long enough for the two not to have ended together.
+  // A neighbour's look at the lock counts when the neighbour lived on long enough for the two not
+  // to have ended together.
   Life Witnessed(const Process& p, const Witness& w, bool early, std::string* why) const {
     const std::string who = Name(*w.observer);
     const bool lived_on = SatSub(w.observer->last_sign_ns, p.last_sign_ns) > Window(p);
@@ -137,13 +147,16 @@ class Judge {
         return Life::kExited;
       case trace::Sibling::GONE:
         if (!lived_on && !early) return Life::kUnknown;
-        *why = absl::StrCat(who, " saw its lock free without a clean end, ", Seconds(SatSub(w.checked, p.last_sign_ns)),
+        *why = absl::StrCat(who, " saw its lock free without a clean end, ",
+                            Seconds(SatSub(w.checked, p.last_sign_ns)),
                             " after its last sign of life");
         return Life::kGone;
       case trace::Sibling::FROZEN:
         if (!lived_on && !early) return Life::kUnknown;
-        *why = absl::StrCat(who, " saw its lock held and its heartbeat ", Seconds(SatSub(w.checked, p.last_sign_ns)), " old");
-        if (!w.saw->process_state().empty()) absl::StrAppend(why, " (process state ", w.saw->process_state(), ")");
+        *why = absl::StrCat(who, " saw its lock held and its heartbeat ",
+                            Seconds(SatSub(w.checked, p.last_sign_ns)), " old");
+        if (!w.saw->process_state().empty())
+          absl::StrAppend(why, " (process state ", w.saw->process_state(), ")");
         return Life::kFrozen;
       default:
         return Life::kUnknown;
@@ -153,20 +166,23 @@ class Judge {
   // A trace is one moment: silence after it says nothing.
   Life TraceOnly(const Process& p, bool early, std::string* why) const {
     if (early) {
-      *why = absl::StrCat("it lived when it wrote its trace, ", Seconds(SatSub(newest_, p.last_sign_ns)),
-                          " before the newest sign of life of the others; its flight file is not among the inputs");
+      *why = absl::StrCat(
+          "it lived when it wrote its trace, ", Seconds(SatSub(newest_, p.last_sign_ns)),
+          " before the newest sign of life of the others; its flight file is not among the inputs");
       return Life::kUnknown;
     }
     *why = "it lived when it wrote its trace";
     return Life::kRunning;
   }
 
-  // Before half of the job, or before anyone by so much that a job which is being ended cannot explain it.
+  // Before half of the job, or before anyone by so much that a job which is being ended cannot
+  // explain it.
   bool SilentEarly(const Process& p) const {
     if (p.last_sign_ns == 0) return false;
     const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 86400.0);
     const int64_t long_window = std::max(Window(p), static_cast<int64_t>(stall * 1e9));
-    return SatSub(middle_, p.last_sign_ns) > Window(p) || SatSub(newest_, p.last_sign_ns) > long_window;
+    return SatSub(middle_, p.last_sign_ns) > Window(p) ||
+           SatSub(newest_, p.last_sign_ns) > long_window;
   }
 
   struct Ended {
@@ -185,8 +201,8 @@ class Judge {
     return ended;
   }
 
-  // It was in the midst of its work when the record ends. One that had been idle for long was alive while the others waited,
-  // and may have been ended with them, within the period of its heartbeat.
+  // It was in the midst of its work when the record ends. One that had been idle for long was alive
+  // while the others waited, and may have been ended with them, within the period of its heartbeat.
   static bool ActiveAtTheEnd(const Process& p) {
     const auto& live = p.trace.liveness();
     return SatSub(live.heartbeat_ns(), live.last_callback_ns()) <= Window(p);

@@ -1,9 +1,9 @@
 #include "analyzer/model/model.h"
 
-#include <algorithm>
-
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+
+#include <algorithm>
 
 #include "analyzer/model/safe_math.h"
 
@@ -15,8 +15,9 @@ int64_t Process::ToRealtime(int64_t monotonic_ns) const {
 }
 
 const Op* Member::Collective(uint64_t position) const {
-  const auto at = std::lower_bound(by_position.begin(), by_position.end(), position,
-                                   [this](uint32_t i, uint64_t p) { return ops[i].position() < p; });
+  const auto at =
+      std::lower_bound(by_position.begin(), by_position.end(), position,
+                       [this](uint32_t i, uint64_t p) { return ops[i].position() < p; });
   if (at == by_position.end() || ops[*at].position() != position) return nullptr;
   return &ops[*at];
 }
@@ -35,7 +36,8 @@ std::string Job::HostOf(int job_rank) const {
   }
   for (const Communicator& c : communicators) {
     for (const Member& m : c.members) {
-      if (m.job_rank == job_rank && m.has_record()) return processes[static_cast<size_t>(m.process)].host;
+      if (m.job_rank == job_rank && m.has_record())
+        return processes[static_cast<size_t>(m.process)].host;
     }
   }
   return "";

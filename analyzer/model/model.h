@@ -1,8 +1,9 @@
 // The job as facts: processes, communicators with their members' operations, edges. No opinions.
 //
-// Built from traces (proto/trace.proto), one record a process; a flight file is turned into the same message. Everything
-// here can be incomplete: members without a record, rings that kept only the newest operations, completion that was not
-// visible. Absent is always told apart from "did not happen".
+// Built from traces (proto/trace.proto), one record a process; a flight file is turned into the
+// same message. Everything here can be incomplete: members without a record, rings that kept only
+// the newest operations, completion that was not visible. Absent is always told apart from "did not
+// happen".
 #ifndef RINGSCOPE_ANALYZER_MODEL_MODEL_H_
 #define RINGSCOPE_ANALYZER_MODEL_MODEL_H_
 
@@ -18,57 +19,63 @@ namespace ringscope::model {
 // What the evidence says about the life of a process at the end of the observed time.
 enum class Life {
   kUnknown,
-  kRunning,   // lives, or was alive as long as anybody looked
-  kFrozen,    // exists, but does not run (SIGSTOP, freezer): lock held and heartbeat old, or state T
-  kGone,      // ended without a clean end (killed, crashed)
-  kGoneOrFrozen,  // its heartbeat stopped well before the others'; nothing tells whether it was killed or frozen
-  kExited,    // ended in order
+  kRunning,  // lives, or was alive as long as anybody looked
+  kFrozen,   // exists, but does not run (SIGSTOP, freezer): lock held and heartbeat old, or state T
+  kGone,     // ended without a clean end (killed, crashed)
+  kGoneOrFrozen,  // its heartbeat stopped well before the others'; nothing tells whether it was
+                  // killed or frozen
+  kExited,        // ended in order
 };
 
 // Newest state of one process, and what else was written about it.
 struct Process {
-  int index = 0;                       // in Job::processes
-  trace::Trace trace;                  // newest record (all chunks merged)
-  std::string source;                  // file it came from
+  int index = 0;       // in Job::processes
+  trace::Trace trace;  // newest record (all chunks merged)
+  std::string source;  // file it came from
   bool from_flight_file = false;
-  bool torn = false;                   // the file's tail was missing
-  int64_t read_realtime_ns = 0;        // see Record
-  std::vector<trace::Trace> earlier;   // older traces of the same process, oldest first (a stall that was noticed, say)
-  std::string host;                    // host name; made unique with the boot id where two boots share a name
-  int job_rank = -1;                   // RANK etc.; -1 when unknown or when the process holds several ranks of the job
+  bool torn = false;             // the file's tail was missing
+  int64_t read_realtime_ns = 0;  // see Record
+  // Older traces of the same process, oldest first (a stall that was noticed, say).
+  std::vector<trace::Trace> earlier;
+  std::string host;  // host name; made unique with the boot id where two boots share a name
+  // RANK etc.; -1 when unknown or when the process holds several ranks of the job.
+  int job_rank = -1;
   Life life = Life::kUnknown;
-  std::string life_evidence;           // one sentence: who saw it, how
-  int64_t last_sign_ns = 0;            // newest heartbeat or callback, CLOCK_REALTIME
-  int64_t end_ns = 0;                  // CLOCK_REALTIME at which the record was written / the process was last seen
+  std::string life_evidence;  // one sentence: who saw it, how
+  int64_t last_sign_ns = 0;   // newest heartbeat or callback, CLOCK_REALTIME
+  int64_t end_ns = 0;         // CLOCK_REALTIME at which the process was last seen
   int64_t ToRealtime(int64_t monotonic_ns) const;  // 0 stays 0
 };
 
 enum class Truth { kNo, kYes, kUnknown };
 
 struct Op {
-  trace::Operation raw;      // columns are expanded: `row`, times and signature are filled, per-channel counts may be 0
-  bool full = true;          // false: from columns
+  trace::Operation raw;  // columns are expanded: `row`, times and signature are filled, per-channel
+                         // counts may be 0
+  bool full = true;      // false: from columns
   bool p2p() const { return raw.p2p(); }
   uint64_t position() const { return raw.position(); }
   Truth entered = Truth::kYes;
-  Truth returned = Truth::kUnknown;   // API call returned
+  Truth returned = Truth::kUnknown;  // API call returned
   Truth enqueued = Truth::kUnknown;
-  Truth started = Truth::kUnknown;    // on the GPU
+  Truth started = Truth::kUnknown;  // on the GPU
   Truth finished = Truth::kUnknown;
 };
 
 // One rank of a communicator.
 struct Member {
-  int rank = 0;                  // in the communicator
-  int job_rank = -1;             // -1 unknown (no record, or none could be derived)
-  int process = -1;              // index in Job::processes; -1 = no record of this rank
-  const trace::Communicator* raw = nullptr;  // in Job::processes[process].trace; nullptr without a record
-  std::vector<Op> ops;           // in program order (API calls; launches where there are no API events)
-  uint64_t collectives = 0;      // position of the newest collective that this rank entered
-  uint64_t first_kept = 0;       // oldest collective position still in `ops`; 0 = none kept
-  std::vector<uint32_t> by_position;  // indices of the collectives in `ops`, ascending position; for Collective()
-  bool finalized = false;        // destroyed or aborted
-  bool finalized_open = false;   // ... with operations open: aborted
+  int rank = 0;       // in the communicator
+  int job_rank = -1;  // -1 unknown (no record, or none could be derived)
+  int process = -1;   // index in Job::processes; -1 = no record of this rank
+  const trace::Communicator* raw =
+      nullptr;               // in Job::processes[process].trace; nullptr without a record
+  std::vector<Op> ops;       // in program order (API calls; launches where there are no API events)
+  uint64_t collectives = 0;  // position of the newest collective that this rank entered
+  uint64_t first_kept = 0;   // oldest collective position still in `ops`; 0 = none kept
+  std::vector<uint32_t>
+      by_position;  // indices of the collectives in `ops`, ascending position; for Collective()
+  bool finalized = false;       // destroyed or aborted
+  bool finalized_open = false;  // ... with operations open: aborted
   bool has_record() const { return process >= 0; }
   const Op* Collective(uint64_t position) const;  // nullptr when not kept or not entered
 };
@@ -76,28 +83,28 @@ struct Member {
 struct Communicator {
   int index = 0;
   uint64_t id = 0;
-  int instance = 0;              // n-th communicator with this id and size (NCCL repeats ids)
-  std::string name;              // commName or empty
+  int instance = 0;  // n-th communicator with this id and size (NCCL repeats ids)
+  std::string name;  // commName or empty
   int n_ranks = 0;
-  int n_nodes = 0;               // 0 unknown
-  std::vector<Member> members;   // size n_ranks, by rank
+  int n_nodes = 0;                  // 0 unknown
+  std::vector<Member> members;      // size n_ranks, by rank
   bool completion_visible = false;  // on every member with a record
-  std::string Label() const;     // for people: name and short id
+  std::string Label() const;        // for people: name and short id
 };
 
 // One side of an edge, as the proxy that drives it saw it.
 struct EdgeSide {
-  int process = -1;              // whose record it is in (with PXN: another process than the owner of the data)
+  int process = -1;  // whose record it is in (with PXN: another process than the owner of the data)
   const trace::Edge* raw = nullptr;
   // The operation whose steps run is known when `position` is not 0.
   uint64_t position = 0;
   bool position_p2p = false;
-  bool open = false;             // operations appended and not over
+  bool open = false;  // operations appended and not over
 };
 
 // A directed connection from -> to (ranks of the communicator) on one channel.
 struct Edge {
-  int communicator = -1;         // index in Job::communicators
+  int communicator = -1;  // index in Job::communicators
   int from = 0, to = 0;
   int channel = 0;
   bool p2p = false;
@@ -120,23 +127,25 @@ struct Job {
   std::vector<Communicator> communicators;
   std::vector<Edge> edges;
   std::vector<MessageCount> messages;
-  int world_size = 0;                     // largest WORLD_SIZE or communicator; 0 unknown
-  std::vector<int> missing_job_ranks;     // job ranks without any record, where that can be told
-  std::vector<std::string> not_seen;      // input problems and blind spots, for the report
-  std::vector<std::string> inputs;        // files read
+  int world_size = 0;                  // largest WORLD_SIZE or communicator; 0 unknown
+  std::vector<int> missing_job_ranks;  // job ranks without any record, where that can be told
+  std::vector<std::string> not_seen;   // input problems and blind spots, for the report
+  std::vector<std::string> inputs;     // files read
   // Host of a job rank; empty when unknown.
   std::string HostOf(int job_rank) const;
 };
 
-// Joins records into a job. Never fails: what does not fit is said in Job::not_seen. `records` are one per input file; the
-// records of one process (same boot id, pid, start time and nonce) become one Process. Records of an earlier attempt of the
-// job (restart count, or a rank whose process ended before its successor began) and of other jobs are left out and named.
+// Joins records into a job. Never fails: what does not fit is said in Job::not_seen. `records` are
+// one per input file; the records of one process (same boot id, pid, start time and nonce) become
+// one Process. Records of an earlier attempt of the job (restart count, or a rank whose process
+// ended before its successor began) and of other jobs are left out and named.
 struct Record {
   trace::Trace trace;
   std::string source;
   bool from_flight_file = false;
   bool torn = false;
-  int64_t read_realtime_ns = 0;  // flight file on the machine of its owner: CLOCK_REALTIME when it was read; else 0
+  int64_t read_realtime_ns =
+      0;  // flight file on the machine of its owner: CLOCK_REALTIME when it was read; else 0
 };
 Job BuildJob(std::vector<Record> records);
 

@@ -1,9 +1,10 @@
-// Operations of each member in program order: full ones as they are, older ones out of their columns.
+// Operations of each member in program order: full ones as they are, older ones out of their
+// columns.
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
-
-#include <absl/strings/str_cat.h>
 
 #include "analyzer/model/build.h"
 #include "analyzer/model/safe_math.h"
@@ -53,26 +54,34 @@ void ExpandColumns(const trace::OperationColumns& columns, std::vector<Op>* ops)
     // Sums of damaged differences: within the range that CutToRange() leaves.
     const auto cut = [](int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 58); };
     raw.set_entered_ns(cut(entered));
-    if (const uint64_t d = At(columns.returned_after_ns(), i); d != 0) raw.set_returned_ns(cut(SatAdd(entered, SatCast(d))));
-    if (const int64_t d = At(columns.enqueued_after_ns(), i); d != 0) raw.set_enqueued_ns(cut(SatAdd(entered, d)));
+    if (const uint64_t d = At(columns.returned_after_ns(), i); d != 0)
+      raw.set_returned_ns(cut(SatAdd(entered, SatCast(d))));
+    if (const int64_t d = At(columns.enqueued_after_ns(), i); d != 0)
+      raw.set_enqueued_ns(cut(SatAdd(entered, d)));
     if (const int64_t d = At(columns.started_after_ns(), i); d != 0) {
       raw.set_started_ns(cut(SatAdd(entered, d)));
-      if (const uint64_t t = At(columns.duration_ns(), i); t != 0) raw.set_finished_ns(cut(SatAdd(raw.started_ns(), SatCast(t))));
+      if (const uint64_t t = At(columns.duration_ns(), i); t != 0)
+        raw.set_finished_ns(cut(SatAdd(raw.started_ns(), SatCast(t))));
     }
-    if (const uint64_t d = At(columns.gpu_duration_ns(), i); d != 0) raw.set_gpu_finished_ns(cut(SatCast(d)));
+    if (const uint64_t d = At(columns.gpu_duration_ns(), i); d != 0)
+      raw.set_gpu_finished_ns(cut(SatCast(d)));
     ops->push_back(std::move(op));
   }
 }
 
-// What is not seen is not "no": a launch that NCCL does not report (docs/nccl.md: Broadcast since 2.29, symmetric kernels,
-// copy engines), completion that was not asked for, an operation that the recorder itself considers over.
+// What is not seen is not "no": a launch that NCCL does not report (docs/nccl.md: Broadcast
+// since 2.29, symmetric kernels, copy engines), completion that was not asked for, an operation
+// that the recorder itself considers over.
 void SetTruth(const trace::Communicator& comm, bool later_enqueued, Op* op) {
   const trace::Operation& raw = op->raw;
   const bool over = !op->full || !raw.unfinished();
-  const auto seen = [](bool yes, bool hidden) { return yes ? Truth::kYes : hidden ? Truth::kUnknown : Truth::kNo; };
+  const auto seen = [](bool yes, bool hidden) {
+    return yes ? Truth::kYes : hidden ? Truth::kUnknown : Truth::kNo;
+  };
   op->entered = Truth::kYes;
   op->returned = seen(raw.returned_ns() != 0, !raw.from_api() || over);
-  const bool launch_hidden = raw.enqueued_ns() == 0 && (over || later_enqueued || raw.copy_engine());
+  const bool launch_hidden =
+      raw.enqueued_ns() == 0 && (over || later_enqueued || raw.copy_engine());
   op->enqueued = seen(raw.enqueued_ns() != 0, launch_hidden);
   const bool gpu_hidden = !comm.completion_visible() || raw.copy_engine() || launch_hidden;
   const bool started = raw.started_ns() != 0 || raw.kernels_started() > 0 || raw.finished_ns() != 0;
@@ -82,7 +91,9 @@ void SetTruth(const trace::Communicator& comm, bool later_enqueued, Op* op) {
   if (started) op->enqueued = Truth::kYes;
 }
 
-int64_t When(const Op& op) { return op.raw.entered_ns() != 0 ? op.raw.entered_ns() : op.raw.enqueued_ns(); }
+int64_t When(const Op& op) {
+  return op.raw.entered_ns() != 0 ? op.raw.entered_ns() : op.raw.enqueued_ns();
+}
 
 void ExpandMember(Member* m) {
   ExpandColumns(m->raw->older(), &m->ops);
@@ -91,7 +102,8 @@ void ExpandMember(Member* m) {
     m->ops.back().raw = raw;
   }
   std::stable_sort(m->ops.begin(), m->ops.end(), [](const Op& a, const Op& b) {
-    return std::make_tuple(When(a), a.p2p(), a.position()) < std::make_tuple(When(b), b.p2p(), b.position());
+    return std::make_tuple(When(a), a.p2p(), a.position()) <
+           std::make_tuple(When(b), b.p2p(), b.position());
   });
   bool later_enqueued = false;
   for (size_t i = m->ops.size(); i-- > 0;) {
@@ -99,10 +111,12 @@ void ExpandMember(Member* m) {
     later_enqueued |= m->ops[i].raw.enqueued_ns() != 0;
   }
   for (size_t i = 0; i < m->ops.size(); ++i) {
-    if (!m->ops[i].p2p() && m->ops[i].position() != 0) m->by_position.push_back(static_cast<uint32_t>(i));
+    if (!m->ops[i].p2p() && m->ops[i].position() != 0)
+      m->by_position.push_back(static_cast<uint32_t>(i));
   }
-  std::stable_sort(m->by_position.begin(), m->by_position.end(),
-                   [m](uint32_t a, uint32_t b) { return m->ops[a].position() < m->ops[b].position(); });
+  std::stable_sort(m->by_position.begin(), m->by_position.end(), [m](uint32_t a, uint32_t b) {
+    return m->ops[a].position() < m->ops[b].position();
+  });
   if (!m->by_position.empty()) {
     m->first_kept = m->ops[m->by_position.front()].position();
     m->collectives = std::max(m->collectives, m->ops[m->by_position.back()].position());

@@ -1,11 +1,11 @@
 // Records to processes: one Process a process, its newest state in front.
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
-
-#include <absl/strings/str_cat.h>
 
 #include "analyzer/model/build.h"
 #include "analyzer/model/ranks_text.h"
@@ -16,13 +16,15 @@ namespace {
 
 int64_t LastSign(const Process& p) {
   const auto& live = p.trace.liveness();
-  return std::max({live.heartbeat_realtime_ns(), p.ToRealtime(live.heartbeat_ns()), p.ToRealtime(live.last_callback_ns()),
-                   p.ToRealtime(p.trace.written_ns()), int64_t{0}});
+  return std::max({live.heartbeat_realtime_ns(), p.ToRealtime(live.heartbeat_ns()),
+                   p.ToRealtime(live.last_callback_ns()), p.ToRealtime(p.trace.written_ns()),
+                   int64_t{0}});
 }
 
 int64_t Begin(const Process& p) { return p.trace.clock().first_realtime_ns(); }
 
-// Newest first: a flight file goes on after the process's traces, whatever the order in which they were read.
+// Newest first: a flight file goes on after the process's traces, whatever the order in which they
+// were read.
 bool Newer(const Record& a, const Record& b) {
   const auto key = [](const Record& r) {
     return std::make_tuple(r.from_flight_file, r.trace.written_ns(), r.trace.sequence());
@@ -49,12 +51,14 @@ Process MakeProcess(std::vector<Record> records) {
 }
 
 std::string JobName(const trace::Process& p) {
-  return absl::StrCat(p.job_id().empty() ? "without a job id" : p.job_id(), ", attempt ", p.restart_count());
+  return absl::StrCat(p.job_id().empty() ? "without a job id" : p.job_id(), ", attempt ",
+                      p.restart_count());
 }
 
 // Keeps the newest (job, attempt) of those that lie in the inputs.
 void KeepOneJob(std::vector<Process>* processes, Notes* notes) {
-  std::map<std::pair<std::string, uint32_t>, std::pair<int64_t, int>> groups;  // newest sign, processes
+  std::map<std::pair<std::string, uint32_t>, std::pair<int64_t, int>>
+      groups;  // newest sign, processes
   const auto key = [](const Process& p) {
     return std::make_pair(p.trace.process().job_id(), p.trace.process().restart_count());
   };
@@ -74,18 +78,21 @@ void KeepOneJob(std::vector<Process>* processes, Notes* notes) {
     trace::Process name;
     name.set_job_id(group.first);
     name.set_restart_count(group.second);
-    notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(name), ": ", what.second,
+    notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(name),
+                            ": ", what.second,
                             " processes); give its directory alone to look at it"));
   }
-  std::erase_if(*processes, [&](const Process& p) { return p.trace.has_process() && key(p) != keep->first; });
+  std::erase_if(*processes,
+                [&](const Process& p) { return p.trace.has_process() && key(p) != keep->first; });
 }
 
-// Flight files of earlier runs stay in the flight directory. A group of processes that ended before another group began
-// is left out when the later one holds one of its ranks again.
+// Flight files of earlier runs stay in the flight directory. A group of processes that ended before
+// another group began is left out when the later one holds one of its ranks again.
 void DropEarlierRuns(std::vector<Process>* processes, Notes* notes) {
   std::vector<size_t> order(processes->size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return Begin((*processes)[a]) < Begin((*processes)[b]); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return Begin((*processes)[a]) < Begin((*processes)[b]); });
   std::vector<std::vector<size_t>> runs;
   int64_t end = 0;
   for (size_t i : order) {
@@ -126,7 +133,8 @@ void MakeHostsUnique(std::vector<Process>* processes) {
   std::map<std::string, std::set<std::string>> boots;
   for (const Process& p : *processes) boots[p.host].insert(p.trace.process().boot_id());
   for (Process& p : *processes) {
-    if (boots[p.host].size() > 1) absl::StrAppend(&p.host, "~", p.trace.process().boot_id().substr(0, 8));
+    if (boots[p.host].size() > 1)
+      absl::StrAppend(&p.host, "~", p.trace.process().boot_id().substr(0, 8));
   }
 }
 
@@ -137,10 +145,14 @@ std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes) {
   std::map<Key, std::vector<Record>> groups;
   int nameless = 0;
   for (Record& r : records) {
-    if (CutToRange(&r.trace)) notes->Add(absl::StrCat(r.source, ": holds times that cannot be; the record is damaged"));
+    if (CutToRange(&r.trace))
+      notes->Add(absl::StrCat(r.source, ": holds times that cannot be; the record is damaged"));
     const auto& p = r.trace.process();
-    if (!r.trace.has_process()) notes->Add(absl::StrCat(r.source, ": says not which process it is of; joined by its communicators"));
-    const Key key(p.boot_id(), p.pid(), p.start_ticks(), p.nonce(), r.trace.has_process() ? 0 : ++nameless);
+    if (!r.trace.has_process())
+      notes->Add(
+          absl::StrCat(r.source, ": says not which process it is of; joined by its communicators"));
+    const Key key(p.boot_id(), p.pid(), p.start_ticks(), p.nonce(),
+                  r.trace.has_process() ? 0 : ++nameless);
     groups[key].push_back(std::move(r));
   }
   std::vector<Process> processes;
@@ -150,7 +162,8 @@ std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes) {
   MakeHostsUnique(&processes);
   std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
     const auto key = [](const Process& p) {
-      return std::make_tuple(p.job_rank < 0 ? kMaxWorld : p.job_rank, p.host, p.trace.process().pid());
+      return std::make_tuple(p.job_rank < 0 ? kMaxWorld : p.job_rank, p.host,
+                             p.trace.process().pid());
     };
     return key(a) < key(b);
   });

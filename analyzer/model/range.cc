@@ -1,4 +1,5 @@
-// A damaged or hostile record may hold any number as a time. Cut once here, so that nobody behind has to think of it.
+// A damaged or hostile record may hold any number as a time. Cut once here, so that nobody behind
+// has to think of it.
 #include <cmath>
 
 #include "analyzer/model/build.h"

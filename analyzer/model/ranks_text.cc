@@ -1,8 +1,8 @@
 #include "analyzer/model/ranks_text.h"
 
-#include <algorithm>
-
 #include <absl/strings/str_cat.h>
+
+#include <algorithm>
 
 namespace ringscope::model {
 namespace {

@@ -7,8 +7,9 @@
 
 namespace ringscope::model {
 
-// "0-2,5,9-11"; sorted, without repetitions; "" for none. Evenly spaced ranks become "0-60/4" (every fourth) when there are
-// at least four of them. At most `max_parts` parts are written, then ",... (N ranks)".
+// "0-2,5,9-11"; sorted, without repetitions; "" for none. Evenly spaced ranks become "0-60/4"
+// (every fourth) when there are at least four of them. At most `max_parts` parts are written, then
+// ",... (N ranks)".
 std::string RangeText(std::vector<int> ranks, int max_parts = 12);
 
 // "rank 5" or "ranks 0-2,5"; "no rank" for none.

@@ -1,4 +1,5 @@
-// Arithmetic on values that a damaged or hostile record may have set: saturates instead of overflowing.
+// Arithmetic on values that a damaged or hostile record may have set: saturates instead of
+// overflowing.
 #ifndef RINGSCOPE_ANALYZER_MODEL_SAFE_MATH_H_
 #define RINGSCOPE_ANALYZER_MODEL_SAFE_MATH_H_
 

@@ -1,10 +1,10 @@
 #include "analyzer/report/cursors.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
-
-#include <absl/strings/str_cat.h>
 
 namespace ringscope::report {
 namespace {
@@ -12,16 +12,16 @@ namespace {
 using model::Op;
 using model::Truth;
 
-bool Open(const Op& op) {
-  return op.full && op.raw.unfinished() && op.finished != Truth::kYes;
-}
+bool Open(const Op& op) { return op.full && op.raw.unfinished() && op.finished != Truth::kYes; }
 
 std::string OpName(const Op& op) {
   if (!op.p2p()) return absl::StrCat("#", op.position(), " ", FuncName(op.raw.func()));
   std::string text = absl::StrCat("call ", op.position(), " ");
-  if (op.raw.tail_tasks() > 0) return absl::StrCat(text, "(", op.raw.tail_tasks(), " sends and receives of one group)");
+  if (op.raw.tail_tasks() > 0)
+    return absl::StrCat(text, "(", op.raw.tail_tasks(), " sends and receives of one group)");
   absl::StrAppend(&text, FuncName(op.raw.func()));
-  if (op.raw.peer() >= 0) absl::StrAppend(&text, op.raw.func() == trace::RECV ? " from " : " to ", op.raw.peer());
+  if (op.raw.peer() >= 0)
+    absl::StrAppend(&text, op.raw.func() == trace::RECV ? " from " : " to ", op.raw.peer());
   return text;
 }
 
@@ -45,13 +45,15 @@ std::string State(const model::Member& m, bool* open) {
     text = "has entered nothing";
   } else if (m.raw->collectives() > 0) {
     text = absl::StrCat("entered #", m.collectives);
-    if (newest != nullptr && newest->position() == m.collectives) absl::StrAppend(&text, " ", FuncName(newest->raw.func()));
+    if (newest != nullptr && newest->position() == m.collectives)
+      absl::StrAppend(&text, " ", FuncName(newest->raw.func()));
   } else {
     text = absl::StrCat("made ", m.raw->p2ps(), " send/receive calls");
   }
   if (first == nullptr) {
     if (done != nullptr && done->position() == m.collectives) absl::StrAppend(&text, ", finished");
-    if (done == nullptr && m.raw->collectives() > 0) absl::StrAppend(&text, ", nothing known to be open");
+    if (done == nullptr && m.raw->collectives() > 0)
+      absl::StrAppend(&text, ", nothing known to be open");
   } else if (first == newest && first->position() == m.collectives) {
     absl::StrAppend(&text, ", ", Stage(*first));
   } else {
@@ -67,8 +69,9 @@ std::string State(const model::Member& m, bool* open) {
 std::string FuncName(trace::Func func) {
   std::string name = trace::Func_Name(func);
   if (name.empty() || func == trace::FUNC_UNKNOWN) return "operation";
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c == '_' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c == '_' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  });
   return name == "recv" ? "receive" : name;
 }
 
@@ -76,10 +79,12 @@ std::string Stage(const Op& op) {
   if (op.finished == Truth::kYes) return "finished";
   if (op.started == Truth::kYes) return "running";
   if (op.enqueued == Truth::kYes) {
-    return op.started == Truth::kNo ? "in the stream, not started" : "in the stream (completion not visible)";
+    return op.started == Truth::kNo ? "in the stream, not started"
+                                    : "in the stream (completion not visible)";
   }
   if (op.returned == Truth::kYes) {
-    return op.enqueued == Truth::kNo ? "call returned, not in the stream" : "call returned (launch not visible)";
+    return op.enqueued == Truth::kNo ? "call returned, not in the stream"
+                                     : "call returned (launch not visible)";
   }
   if (op.returned == Truth::kNo) return "inside the call";
   return "launch not visible";
@@ -109,7 +114,8 @@ std::vector<CursorLine> CursorLines(const model::Communicator& communicator) {
     std::sort(line.ranks.begin(), line.ranks.end());
     lines.push_back(std::move(line));
   }
-  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.ranks[0] < b.ranks[0]; });
+  std::sort(lines.begin(), lines.end(),
+            [](const auto& a, const auto& b) { return a.ranks[0] < b.ranks[0]; });
   if (!absent.empty()) {
     std::sort(absent.begin(), absent.end());
     lines.push_back({absent, job_ranks, "no record", false});

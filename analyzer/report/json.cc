@@ -1,8 +1,7 @@
 #include "analyzer/report/json.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <absl/strings/str_cat.h>
+#include <google/protobuf/util/json_util.h>
 
 namespace ringscope::report {
 

@@ -1,14 +1,13 @@
 #include "analyzer/report/record_text.h"
 
-#include <time.h>
-
-#include <algorithm>
-#include <vector>
-
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "analyzer/model/safe_math.h"
 #include "analyzer/report/cursors.h"
@@ -17,7 +16,9 @@
 namespace ringscope::report {
 namespace {
 
-std::string Lower(const std::string& name) { return name.empty() ? "?" : absl::AsciiStrToLower(name); }
+std::string Lower(const std::string& name) {
+  return name.empty() ? "?" : absl::AsciiStrToLower(name);
+}
 
 std::string Utc(int64_t realtime_ns) {
   const time_t seconds = static_cast<time_t>(realtime_ns / 1000000000);
@@ -28,7 +29,9 @@ std::string Utc(int64_t realtime_ns) {
   return absl::StrFormat("%s.%03d UTC", text, static_cast<int>(realtime_ns / 1000000 % 1000));
 }
 
-std::string Duration(int64_t ns) { return absl::StrFormat("%.3f s", static_cast<double>(ns) / 1e9); }
+std::string Duration(int64_t ns) {
+  return absl::StrFormat("%.3f s", static_cast<double>(ns) / 1e9);
+}
 
 class RecordRenderer {
  public:
@@ -52,7 +55,9 @@ class RecordRenderer {
   }
 
  private:
-  void Heading(const std::string& text) { absl::StrAppend(&out_, "\n", style_.Bold(Printable(text)), "\n"); }
+  void Heading(const std::string& text) {
+    absl::StrAppend(&out_, "\n", style_.Bold(Printable(text)), "\n");
+  }
   void Line(const std::string& text) { absl::StrAppend(&out_, Printable(text), "\n"); }
 
   // Seconds before the record was written.
@@ -67,26 +72,33 @@ class RecordRenderer {
 
   void Identity() {
     const auto& p = t_.process();
-    absl::StrAppend(&out_, style_.Bold(Printable(r_.source)), r_.from_flight_file ? "  (flight file" : "  (trace",
+    absl::StrAppend(&out_, style_.Bold(Printable(r_.source)),
+                    r_.from_flight_file ? "  (flight file" : "  (trace",
                     r_.torn ? ", parts are missing)\n" : ")\n");
     if (!t_.has_process()) return Line("  the part that says which process this is is missing");
-    Line(absl::StrCat("  process     rank ", p.rank() < 0 ? "unknown" : absl::StrCat(p.rank()), " of ",
-                      p.world_size() < 0 ? "unknown" : absl::StrCat(p.world_size()), ", local rank ",
-                      p.local_rank() < 0 ? "unknown" : absl::StrCat(p.local_rank()), ", pid ", p.pid(), " on ", p.host()));
-    Line(absl::StrCat("  boot        ", p.boot_id(), ", process started ", p.start_ticks(), " ticks after boot, nonce ",
-                      p.nonce()));
-    Line(absl::StrCat("  job         ", p.job_id().empty() ? "no id" : p.job_id(), ", attempt ", p.restart_count()));
+    Line(absl::StrCat("  process     rank ", p.rank() < 0 ? "unknown" : absl::StrCat(p.rank()),
+                      " of ", p.world_size() < 0 ? "unknown" : absl::StrCat(p.world_size()),
+                      ", local rank ",
+                      p.local_rank() < 0 ? "unknown" : absl::StrCat(p.local_rank()), ", pid ",
+                      p.pid(), " on ", p.host()));
+    Line(absl::StrCat("  boot        ", p.boot_id(), ", process started ", p.start_ticks(),
+                      " ticks after boot, nonce ", p.nonce()));
+    Line(absl::StrCat("  job         ", p.job_id().empty() ? "no id" : p.job_id(), ", attempt ",
+                      p.restart_count()));
     if (!p.command_line().empty()) Line(absl::StrCat("  command     ", p.command_line()));
     for (const auto& l : p.libraries()) {
-      Line(absl::StrCat("  library     ", l.name(), l.version().empty() ? "" : " ", l.version(),
-                        l.profiler_api() > 0 ? absl::StrCat(", profiler table v", l.profiler_api()) : "",
-                        l.path().empty() ? "" : "  ", l.path()));
+      Line(absl::StrCat(
+          "  library     ", l.name(), l.version().empty() ? "" : " ", l.version(),
+          l.profiler_api() > 0 ? absl::StrCat(", profiler table v", l.profiler_api()) : "",
+          l.path().empty() ? "" : "  ", l.path()));
     }
     for (const auto& g : p.gpus()) {
-      Line(absl::StrCat("  gpu         ", g.device(), " ", g.bus_id(), " ", g.uuid(), " ", g.name()));
+      Line(absl::StrCat("  gpu         ", g.device(), " ", g.bus_id(), " ", g.uuid(), " ",
+                        g.name()));
     }
     std::vector<std::string> names;
-    for (const auto& [name, value] : p.environment()) names.push_back(absl::StrCat(name, "=", value));
+    for (const auto& [name, value] : p.environment())
+      names.push_back(absl::StrCat(name, "=", value));
     std::sort(names.begin(), names.end());
     for (const auto& line : names) Line(absl::StrCat("  environment ", line));
     if (!p.recorder_version().empty()) Line(absl::StrCat("  recorder    ", p.recorder_version()));
@@ -96,28 +108,34 @@ class RecordRenderer {
     std::string reason = Lower(trace::WriteReason_Name(t_.reason()));
     if (reason.rfind("reason_", 0) == 0) reason = reason.substr(7);
     std::replace(reason.begin(), reason.end(), '_', ' ');
-    Line(absl::StrCat("  written     ", reason, ", number ", t_.sequence(), ", ", Utc(Realtime(t_.written_ns()))));
+    Line(absl::StrCat("  written     ", reason, ", number ", t_.sequence(), ", ",
+                      Utc(Realtime(t_.written_ns()))));
     const auto& l = t_.liveness();
-    std::vector<std::string> facts = {absl::StrCat("heartbeat ", Ago(l.heartbeat_ns()), " (", l.heartbeats(), " so far)"),
-                                      absl::StrCat("last callback ", Ago(l.last_callback_ns()))};
+    std::vector<std::string> facts = {
+        absl::StrCat("heartbeat ", Ago(l.heartbeat_ns()), " (", l.heartbeats(), " so far)"),
+        absl::StrCat("last callback ", Ago(l.last_callback_ns()))};
     if (l.exiting()) facts.push_back("in exit()");
     if (l.clean()) facts.push_back("ended in order");
     if (l.unloaded()) facts.push_back("last communicator finalized");
     if (l.freezes() > 0) {
-      facts.push_back(absl::StrCat("frozen ", l.freezes(), " times, longest ", Duration(l.freeze_ns()), " from ",
-                                   Ago(l.freeze_begin_ns())));
+      facts.push_back(absl::StrCat("frozen ", l.freezes(), " times, longest ",
+                                   Duration(l.freeze_ns()), " from ", Ago(l.freeze_begin_ns())));
     }
-    if (l.starved_ns() > 0) facts.push_back(absl::StrCat("waited for a CPU at most ", Duration(l.starved_ns())));
+    if (l.starved_ns() > 0)
+      facts.push_back(absl::StrCat("waited for a CPU at most ", Duration(l.starved_ns())));
     if (l.lock_known()) facts.push_back(l.lock_held() ? "owner exists (lock held)" : "lock free");
-    if (!l.process_state().empty()) facts.push_back(absl::StrCat("process state ", l.process_state()));
+    if (!l.process_state().empty())
+      facts.push_back(absl::StrCat("process state ", l.process_state()));
     Line(absl::StrCat("  life        ", absl::StrJoin(facts, ", ")));
   }
 
   void Settings() {
     const auto& s = t_.settings();
-    Line(absl::StrFormat("  settings    stall %gs (%gs before the first completion), events 0x%x, heartbeat %gs, clock %s (+-%d ns)",
-                         s.stall_seconds(), s.first_stall_seconds(), s.event_mask(), s.heartbeat_seconds(),
-                         t_.clock().source(), t_.clock().error_ns()));
+    Line(
+        absl::StrFormat("  settings    stall %gs (%gs before the first completion), events 0x%x, "
+                        "heartbeat %gs, clock %s (+-%d ns)",
+                        s.stall_seconds(), s.first_stall_seconds(), s.event_mask(),
+                        s.heartbeat_seconds(), t_.clock().source(), t_.clock().error_ns()));
   }
 
   void Counters() {
@@ -132,9 +150,11 @@ class RecordRenderer {
     if (t_.stalls_size() == 0) return;
     Heading("Stalls noticed");
     for (const auto& s : t_.stalls()) {
-      Line(absl::StrCat("  communicator row ", s.communicator(), " ", s.p2p() ? "send/receive call " : "#", s.position(),
-                        ": without progress since ", Ago(s.since_ns()), ", noticed ", Ago(s.noticed_ns()),
-                        s.resolved_ns() != 0 ? absl::StrCat(", went on ", Ago(s.resolved_ns())) : ""));
+      Line(absl::StrCat(
+          "  communicator row ", s.communicator(), " ", s.p2p() ? "send/receive call " : "#",
+          s.position(), ": without progress since ", Ago(s.since_ns()), ", noticed ",
+          Ago(s.noticed_ns()),
+          s.resolved_ns() != 0 ? absl::StrCat(", went on ", Ago(s.resolved_ns())) : ""));
     }
   }
 
@@ -142,10 +162,11 @@ class RecordRenderer {
     if (t_.siblings_size() == 0) return;
     Heading("Other processes of this directory");
     for (const auto& s : t_.siblings()) {
-      Line(absl::StrCat("  rank ", s.rank(), " pid ", s.pid(), " ", Lower(trace::Sibling::State_Name(s.state())),
-                        s.process_state().empty() ? "" : absl::StrCat(" (", s.process_state(), ")"), " since ",
-                        Ago(s.since_ns()), ", looked ", Ago(s.checked_ns()), ", its heartbeat ",
-                        Utc(s.heartbeat_realtime_ns())));
+      Line(absl::StrCat("  rank ", s.rank(), " pid ", s.pid(), " ",
+                        Lower(trace::Sibling::State_Name(s.state())),
+                        s.process_state().empty() ? "" : absl::StrCat(" (", s.process_state(), ")"),
+                        " since ", Ago(s.since_ns()), ", looked ", Ago(s.checked_ns()),
+                        ", its heartbeat ", Utc(s.heartbeat_realtime_ns())));
     }
   }
 
@@ -153,9 +174,12 @@ class RecordRenderer {
     if (t_.calls_size() == 0) return;
     Heading("Calls in flight");
     for (const auto& c : t_.calls()) {
-      Line(absl::StrCat("  thread ", c.tid(), " in ", Lower(trace::CallInFlight::Call_Name(c.call())), " since ",
-                        Ago(c.since_ns()), c.communicator() > 0 ? absl::StrCat(", communicator row ", c.communicator() - 1) : "",
-                        c.position() > 0 ? absl::StrCat(", #", c.position()) : "", ", group depth ", c.group_depth()));
+      Line(absl::StrCat(
+          "  thread ", c.tid(), " in ", Lower(trace::CallInFlight::Call_Name(c.call())), " since ",
+          Ago(c.since_ns()),
+          c.communicator() > 0 ? absl::StrCat(", communicator row ", c.communicator() - 1) : "",
+          c.position() > 0 ? absl::StrCat(", #", c.position()) : "", ", group depth ",
+          c.group_depth()));
     }
   }
 
@@ -163,19 +187,25 @@ class RecordRenderer {
     Heading(absl::StrFormat("Communicator row %d  0x%x  %s  rank %d of %d%s", c.row(), c.comm_id(),
                             c.name().empty() ? "(no name)" : c.name(), c.rank(), c.n_ranks(),
                             c.n_nodes() > 0 ? absl::StrCat(" on ", c.n_nodes(), " nodes") : ""));
-    Line(absl::StrCat("  entered ", c.collectives(), " collectives and ", c.p2ps(), " sends/receives; launched ", c.launched(),
-                      ", completed ", c.completed(), c.no_row() > 0 ? absl::StrCat(", without a row ", c.no_row()) : "",
+    Line(absl::StrCat("  entered ", c.collectives(), " collectives and ", c.p2ps(),
+                      " sends/receives; launched ", c.launched(), ", completed ", c.completed(),
+                      c.no_row() > 0 ? absl::StrCat(", without a row ", c.no_row()) : "",
                       c.completion_visible() ? "" : " (completion not visible)"));
-    Line(absl::StrCat("  created ", Ago(c.created_ns()), ", finalized ", Ago(c.finalized_ns()), ", last progress ",
-                      Ago(c.last_progress_ns()), ", profiler table v", c.profiler_api(),
-                      c.api_events() ? "" : " (numbered by launch)", c.fallback_noted() ? ", one node but network steps" : "",
+    Line(absl::StrCat("  created ", Ago(c.created_ns()), ", finalized ", Ago(c.finalized_ns()),
+                      ", last progress ", Ago(c.last_progress_ns()), ", profiler table v",
+                      c.profiler_api(), c.api_events() ? "" : " (numbered by launch)",
+                      c.fallback_noted() ? ", one node but network steps" : "",
                       c.foreign_steps() ? ", drives others' edges (PXN)" : ""));
     const int older = c.older().signature_size();
-    if (older > 0) Line(absl::StrCat("  ", older, " older finished operations in columns (--format=json shows them)"));
+    if (older > 0)
+      Line(absl::StrCat("  ", older,
+                        " older finished operations in columns (--format=json shows them)"));
     const int all = c.operations_size();
     if (all == 0) return;
-    Line("  row    number  operation       count type      root peer  entered    returned   enqueued   started    finished   "
-         "kernels  algo proto");
+    Line(
+        "  row    number  operation       count type      root peer  entered    returned   "
+        "enqueued   started    finished   "
+        "kernels  algo proto");
     const int from = options_.operations < 0 ? 0 : std::max(0, all - options_.operations);
     int hidden = 0;
     for (int i = 0; i < all; ++i) {
@@ -185,16 +215,20 @@ class RecordRenderer {
       }
       Operation(c.operations(i));
     }
-    if (hidden > 0) Line(absl::StrCat("  ", hidden, " finished ones before are not shown; --ops=-1 shows all"));
+    if (hidden > 0)
+      Line(absl::StrCat("  ", hidden, " finished ones before are not shown; --ops=-1 shows all"));
   }
 
   void Operation(const trace::Operation& op) {
     const std::string line = absl::StrFormat(
-        "  %-6d %s%-6d %-12s %8d %-10s %4d %4d  %-10s %-10s %-10s %-10s %-10s %2d/%d/%d   %s %s%s%s%s", op.row(),
-        op.p2p() ? "p" : "#", op.position(), FuncName(op.func()), op.count(), Lower(trace::DataType_Name(op.datatype())),
-        op.root(), op.peer(), Ago(op.entered_ns()), Ago(op.returned_ns()), Ago(op.enqueued_ns()), Ago(op.started_ns()),
-        Ago(op.finished_ns()), op.kernels_started(), op.kernels_stopped(), op.channels(), Lower(trace::Algo_Name(op.algo())),
-        Lower(trace::Proto_Name(op.proto())), op.tail_tasks() > 0 ? absl::StrCat(" tail of ", op.tail_tasks()) : "",
+        "  %-6d %s%-6d %-12s %8d %-10s %4d %4d  %-10s %-10s %-10s %-10s %-10s %2d/%d/%d   %s "
+        "%s%s%s%s",
+        op.row(), op.p2p() ? "p" : "#", op.position(), FuncName(op.func()), op.count(),
+        Lower(trace::DataType_Name(op.datatype())), op.root(), op.peer(), Ago(op.entered_ns()),
+        Ago(op.returned_ns()), Ago(op.enqueued_ns()), Ago(op.started_ns()), Ago(op.finished_ns()),
+        op.kernels_started(), op.kernels_stopped(), op.channels(),
+        Lower(trace::Algo_Name(op.algo())), Lower(trace::Proto_Name(op.proto())),
+        op.tail_tasks() > 0 ? absl::StrCat(" tail of ", op.tail_tasks()) : "",
         op.graph_captured() ? " graph" : "", op.unfinished() ? "  OPEN" : "");
     absl::StrAppend(&out_, op.unfinished() ? style_.Warn(Printable(line)) : Printable(line), "\n");
   }
@@ -207,13 +241,17 @@ class RecordRenderer {
     if (t_.edges_size() == 0) return;
     std::vector<const trace::Edge*> edges;
     for (const auto& e : t_.edges()) edges.push_back(&e);
-    std::stable_sort(edges.begin(), edges.end(), [](auto* a, auto* b) { return EdgeOpen(*a) > EdgeOpen(*b); });
+    std::stable_sort(edges.begin(), edges.end(),
+                     [](auto* a, auto* b) { return EdgeOpen(*a) > EdgeOpen(*b); });
     Heading("Edges (ranks of the communicator)");
-    Line("  row   comm  edge         ch   number  steps posted/sent/done  state                 changed    ops       bytes");
+    Line(
+        "  row   comm  edge         ch   number  steps posted/sent/done  state                 "
+        "changed    ops       bytes");
     size_t shown = edges.size();
     if (options_.edges >= 0) shown = std::min(shown, static_cast<size_t>(options_.edges));
     for (size_t i = 0; i < shown; ++i) EdgeLine(*edges[i]);
-    if (shown < edges.size()) Line(absl::StrCat("  ", edges.size() - shown, " more; --edges=-1 shows all"));
+    if (shown < edges.size())
+      Line(absl::StrCat("  ", edges.size() - shown, " more; --edges=-1 shows all"));
   }
 
   void EdgeLine(const trace::Edge& e) {
@@ -221,13 +259,15 @@ class RecordRenderer {
                                            : absl::StrCat(e.peer(), " -> ", e.rank(), " recv");
     const std::string comm = e.foreign() ? "pxn" : absl::StrCat(e.communicator());
     if (e.message_count()) {
-      return Line(absl::StrFormat("  %-5d %-5s %-14s messages %d, bytes %d", e.row(), comm, direction, e.steps_total(), e.bytes()));
+      return Line(absl::StrFormat("  %-5d %-5s %-14s messages %d, bytes %d", e.row(), comm,
+                                  direction, e.steps_total(), e.bytes()));
     }
     const std::string line = absl::StrFormat(
-        "  %-5d %-5s %-14s %3d  %s%-6d %3d: %d/%d/%d  %-20s %-10s %d/%d  %d%s", e.row(), comm, direction, e.channel(),
-        e.current_position_p2p() ? "p" : "#", e.current_position(), e.n_steps(), e.posted(), e.transmitted(), e.done(),
-        e.current_stopped() ? "over" : Lower(trace::StepState_Name(e.state())), Ago(e.changed_ns()), e.ops_started(),
-        e.ops_stopped(), e.bytes(), EdgeOpen(e) ? "  OPEN" : "");
+        "  %-5d %-5s %-14s %3d  %s%-6d %3d: %d/%d/%d  %-20s %-10s %d/%d  %d%s", e.row(), comm,
+        direction, e.channel(), e.current_position_p2p() ? "p" : "#", e.current_position(),
+        e.n_steps(), e.posted(), e.transmitted(), e.done(),
+        e.current_stopped() ? "over" : Lower(trace::StepState_Name(e.state())), Ago(e.changed_ns()),
+        e.ops_started(), e.ops_stopped(), e.bytes(), EdgeOpen(e) ? "  OPEN" : "");
     absl::StrAppend(&out_, EdgeOpen(e) ? style_.Warn(Printable(line)) : Printable(line), "\n");
   }
 
@@ -235,7 +275,8 @@ class RecordRenderer {
     if (t_.evidence_size() == 0) return;
     Heading("Evidence kept");
     for (const auto& e : t_.evidence()) {
-      Line(absl::StrCat("  ", e.source(), ": ", e.data().size(), " bytes", e.truncated() ? " (cut)" : ""));
+      Line(absl::StrCat("  ", e.source(), ": ", e.data().size(), " bytes",
+                        e.truncated() ? " (cut)" : ""));
     }
   }
 

@@ -1,4 +1,5 @@
-// Words of style for text that goes to a terminal. Without colour every function returns its text unchanged.
+// Words of style for text that goes to a terminal. Without colour every function returns its text
+// unchanged.
 #ifndef RINGSCOPE_ANALYZER_REPORT_STYLE_H_
 #define RINGSCOPE_ANALYZER_REPORT_STYLE_H_
 
@@ -24,9 +25,10 @@ class Style {
   bool colour_;
 };
 
-// `text` broken at blanks into lines of at most `width` columns; the first line begins with `first`, the others with as many
-// blanks. A word that does not fit stays whole. Ends in a newline. Control characters in `text` become '?': what a record
-// holds must not be able to drive a terminal.
+// `text` broken at blanks into lines of at most `width` columns; the first line begins with
+// `first`, the others with as many blanks. A word that does not fit stays whole. Ends in a newline.
+// Control characters in `text` become '?': what a record holds must not be able to drive a
+// terminal.
 std::string Wrapped(const std::string& first, const std::string& text, int width);
 
 // `text` with every control character (newlines too) replaced by '?'.

@@ -1,14 +1,14 @@
 #include "analyzer/report/text.h"
 
-#include <algorithm>
-#include <set>
-#include <utility>
-#include <vector>
-
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_replace.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "analyzer/model/ranks_text.h"
 #include "analyzer/report/cursors.h"
@@ -22,17 +22,25 @@ std::vector<int> Ints(const Repeated& values) {
   return std::vector<int>(values.begin(), values.end());
 }
 
-std::string Words(const std::string& enum_name) { return absl::StrReplaceAll(enum_name, {{"_", " "}}); }
+std::string Words(const std::string& enum_name) {
+  return absl::StrReplaceAll(enum_name, {{"_", " "}});
+}
 
-std::string StateWord(State::Value state) { return absl::AsciiStrToUpper(Words(State::Value_Name(state))); }
+std::string StateWord(State::Value state) {
+  return absl::AsciiStrToUpper(Words(State::Value_Name(state)));
+}
 
 // What is seen on the first line of a healthy or unclear job, where no finding speaks.
 std::string StateMeaning(State::Value state) {
   switch (state) {
-    case State::healthy: return "nothing wrong found";
-    case State::recovered: return "something stood still and went on";
-    case State::unknown: return "the evidence does not say what state the job is in";
-    default: return "no finding explains it";
+    case State::healthy:
+      return "nothing wrong found";
+    case State::recovered:
+      return "something stood still and went on";
+    case State::unknown:
+      return "the evidence does not say what state the job is in";
+    default:
+      return "no finding explains it";
   }
 }
 
@@ -46,7 +54,8 @@ std::string WhoText(const Who& who) {
       edges.resize(8);
       edges.push_back(absl::StrCat("... (", all, " edges)"));
     }
-    parts.push_back(absl::StrCat(edges.size() == 1 ? "edge " : "edges ", absl::StrJoin(edges, ", ")));
+    parts.push_back(
+        absl::StrCat(edges.size() == 1 ? "edge " : "edges ", absl::StrJoin(edges, ", ")));
   }
   if (who.ranks_size() > 0) parts.push_back(model::RanksText(Ints(who.ranks())));
   const auto names = [&parts](const auto& list, const char* what) {
@@ -76,7 +85,8 @@ std::string SourceText(const Evidence& e) {
   std::string at = e.rank() >= 0 ? SplitSource(e.source()).first : e.source();
   if (e.rank() >= 0 && at.empty()) at = absl::StrCat("rank ", e.rank());
   if (e.line() > 0) absl::StrAppend(&at, at.empty() ? "" : ":", e.line());
-  if (e.rank() >= 0 && e.line() == 0) absl::StrAppend(&at, at.empty() ? "" : ", ", "table entry ", e.row());
+  if (e.rank() >= 0 && e.line() == 0)
+    absl::StrAppend(&at, at.empty() ? "" : ", ", "table entry ", e.row());
   return at;
 }
 
@@ -98,30 +108,38 @@ class Renderer {
   // A first finding of kind `none` says no more than the state does.
   bool Leads() const { return d_.findings_size() > 0 && d_.findings(0).kind() != Kind::none; }
 
-  void Text(const std::string& first, const std::string& text) { out_ += Wrapped(first, text, options_.width); }
+  void Text(const std::string& first, const std::string& text) {
+    out_ += Wrapped(first, text, options_.width);
+  }
   void Heading(const std::string& text) { absl::StrAppend(&out_, "\n", style_.Bold(text), "\n"); }
 
   void Head() {
     const std::string word = StateWord(d_.state());
     const bool good = d_.state() == State::healthy;
-    const bool soft = d_.state() == State::recovered || d_.state() == State::unknown || d_.state() == State::slow;
-    const std::string painted = good ? style_.Good(word) : soft ? style_.Warn(word) : style_.Alarm(word);
+    const bool soft =
+        d_.state() == State::recovered || d_.state() == State::unknown || d_.state() == State::slow;
+    const std::string painted = good   ? style_.Good(word)
+                                : soft ? style_.Warn(word)
+                                       : style_.Alarm(word);
     const std::string title = Leads() ? d_.findings(0).title() : StateMeaning(d_.state());
     absl::StrAppend(&out_, painted, "  ", style_.Bold(Printable(title)), "\n");
     if (!d_.summary().empty() && d_.summary() != title) Text("  ", d_.summary());
     std::set<std::string> hosts;
     for (const auto& p : job_.processes) hosts.insert(p.host);
-    const std::string ranks = d_.ranks_total() > 0 ? absl::StrCat(d_.ranks_seen(), " of ", d_.ranks_total(), " ranks")
-                                                   : absl::StrCat(d_.ranks_seen(), " ranks");
-    out_ += style_.Dim(absl::StrCat("  records of ", ranks, ", ", hosts.size(), hosts.size() == 1 ? " host, " : " hosts, ",
-                                    job_.communicators.size(),
-                                    job_.communicators.size() == 1 ? " communicator, " : " communicators, ",
-                                    job_.inputs.size(), job_.inputs.size() == 1 ? " file" : " files")) + "\n";
+    const std::string ranks =
+        d_.ranks_total() > 0 ? absl::StrCat(d_.ranks_seen(), " of ", d_.ranks_total(), " ranks")
+                             : absl::StrCat(d_.ranks_seen(), " ranks");
+    out_ += style_.Dim(absl::StrCat(
+                "  records of ", ranks, ", ", hosts.size(),
+                hosts.size() == 1 ? " host, " : " hosts, ", job_.communicators.size(),
+                job_.communicators.size() == 1 ? " communicator, " : " communicators, ",
+                job_.inputs.size(), job_.inputs.size() == 1 ? " file" : " files")) +
+            "\n";
   }
 
   static std::string Sure(const Finding& f) {
-    return absl::StrCat(Kind::Value_Name(f.kind()), ", ", Words(Confidence::Value_Name(f.confidence())),
-                        f.past() ? ", over" : "");
+    return absl::StrCat(Kind::Value_Name(f.kind()), ", ",
+                        Words(Confidence::Value_Name(f.confidence())), f.past() ? ", over" : "");
   }
 
   void First(const Finding& f) {
@@ -129,10 +147,12 @@ class Renderer {
     Text("who     ", WhoText(f.who()));
     Text("what    ", Sure(f));
     const bool known = !f.cause().id().empty() && f.cause().id() != "not established";
-    Text("cause   ", known ? absl::StrCat(f.cause().id(), ", ", Words(Confidence::Value_Name(f.cause().confidence())))
+    Text("cause   ", known ? absl::StrCat(f.cause().id(), ", ",
+                                          Words(Confidence::Value_Name(f.cause().confidence())))
                            : "not established");
     if (f.collateral().ranks_size() > 0) {
-      Text("waits   ", absl::StrCat(model::RanksText(Ints(f.collateral().ranks())), " (collateral)"));
+      Text("waits   ",
+           absl::StrCat(model::RanksText(Ints(f.collateral().ranks())), " (collateral)"));
     }
     if (f.evidence_size() > 0) Heading("Evidence");
     for (const Evidence& e : f.evidence()) {
@@ -147,7 +167,8 @@ class Renderer {
     if (!f.next().text().empty() || !f.next().command().empty()) {
       Heading("Next");
       if (!f.next().text().empty()) Text("  ", f.next().text());
-      if (!f.next().command().empty()) absl::StrAppend(&out_, "  $ ", style_.Command(Printable(f.next().command())), "\n");
+      if (!f.next().command().empty())
+        absl::StrAppend(&out_, "  $ ", style_.Command(Printable(f.next().command())), "\n");
     }
   }
 
@@ -178,10 +199,12 @@ class Renderer {
       if (!any) Heading(from == 0 ? "Findings" : "Other findings");
       any = true;
       if (i - from == kShown) {
-        Text("  ", absl::StrCat("... and ", d_.findings_size() - i, " more; --format=json has all of them"));
+        Text("  ", absl::StrCat("... and ", d_.findings_size() - i,
+                                " more; --format=json has all of them"));
         break;
       }
-      std::string text = absl::StrCat(f.title().empty() ? WhoText(f.who()) : f.title(), "  (", Sure(f), ")");
+      std::string text =
+          absl::StrCat(f.title().empty() ? WhoText(f.who()) : f.title(), "  (", Sure(f), ")");
       if (explained[static_cast<size_t>(i)] >= 0) {
         absl::StrAppend(&text, "; explained by finding ", explained[static_cast<size_t>(i)] + 1);
       }
@@ -202,21 +225,27 @@ class Renderer {
       for (const CursorLine& line : s.lines) s.open |= line.open;
       all.push_back(std::move(s));
     }
-    std::stable_sort(all.begin(), all.end(), [](const Shown& a, const Shown& b) { return a.open > b.open; });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Shown& a, const Shown& b) { return a.open > b.open; });
     Heading("Communicators: who has entered, enqueued, started, finished what");
-    // Where something is open, only a few of those without show that the rest of the job is seen, too.
+    // Where something is open, only a few of those without show that the rest of the job is seen,
+    // too.
     constexpr int64_t kQuietShown = 4;
     const auto busy = std::count_if(all.begin(), all.end(), [](const Shown& s) { return s.open; });
     const int64_t limit = std::max(options_.communicators, 1);
     const size_t most = static_cast<size_t>(busy > 0 ? std::min(limit, busy + kQuietShown) : limit);
-    for (size_t i = 0; i < all.size() && i < most; ++i) OneCommunicator(*all[i].communicator, all[i].lines);
+    for (size_t i = 0; i < all.size() && i < most; ++i)
+      OneCommunicator(*all[i].communicator, all[i].lines);
     if (all.size() <= most) return;
-    const auto open = std::count_if(all.begin() + static_cast<int64_t>(most), all.end(), [](const Shown& s) { return s.open; });
-    Text("  ", absl::StrCat("... and ", all.size() - most, " more communicators, ", open, " of them with something open"));
+    const auto open = std::count_if(all.begin() + static_cast<int64_t>(most), all.end(),
+                                    [](const Shown& s) { return s.open; });
+    Text("  ", absl::StrCat("... and ", all.size() - most, " more communicators, ", open,
+                            " of them with something open"));
   }
 
   void OneCommunicator(const model::Communicator& c, const std::vector<CursorLine>& lines) {
-    std::string head = absl::StrCat(c.Label(), ", ", c.n_ranks, c.n_ranks == 1 ? " rank" : " ranks");
+    std::string head =
+        absl::StrCat(c.Label(), ", ", c.n_ranks, c.n_ranks == 1 ? " rank" : " ranks");
     if (!lines.empty() && !lines[0].job_ranks) head += " (its own rank numbers)";
     Text("  ", head);
     constexpr size_t kLines = 16;
@@ -225,7 +254,8 @@ class Renderer {
       if (ranks.size() < 12) ranks.resize(12, ' ');
       Text(absl::StrCat("    ", ranks, "  "), lines[i].state);
     }
-    if (lines.size() > kLines) Text("    ", absl::StrCat("... and ", lines.size() - kLines, " more states"));
+    if (lines.size() > kLines)
+      Text("    ", absl::StrCat("... and ", lines.size() - kLines, " more states"));
   }
 
   void NotSeen() {
@@ -234,7 +264,9 @@ class Renderer {
     constexpr size_t kShown = 20;
     Heading("Not seen");
     for (size_t i = 0; i < sentences.size() && i < kShown; ++i) Text("  - ", sentences[i]);
-    if (sentences.size() > kShown) Text("  ", absl::StrCat("... and ", sentences.size() - kShown, " more; --format=json has all"));
+    if (sentences.size() > kShown)
+      Text("  ",
+           absl::StrCat("... and ", sentences.size() - kShown, " more; --format=json has all"));
   }
 
   const Diagnosis& d_;
@@ -246,7 +278,8 @@ class Renderer {
 
 }  // namespace
 
-std::string RenderText(const Diagnosis& diagnosis, const model::Job& job, const TextOptions& options) {
+std::string RenderText(const Diagnosis& diagnosis, const model::Job& job,
+                       const TextOptions& options) {
   return Renderer(diagnosis, job, options).Run();
 }
 

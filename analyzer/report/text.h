@@ -1,4 +1,5 @@
-// A diagnosis for the engineer who is called at night: what, who, how sure, why, what next; then the rest.
+// A diagnosis for the engineer who is called at night: what, who, how sure, why, what next; then
+// the rest.
 #ifndef RINGSCOPE_ANALYZER_REPORT_TEXT_H_
 #define RINGSCOPE_ANALYZER_REPORT_TEXT_H_
 
@@ -11,11 +12,12 @@ namespace ringscope::report {
 
 struct TextOptions {
   bool colour = false;
-  int width = 100;             // columns
-  int communicators = 12;      // shown at most; those with something open first
+  int width = 100;         // columns
+  int communicators = 12;  // shown at most; those with something open first
 };
 
-std::string RenderText(const Diagnosis& diagnosis, const model::Job& job, const TextOptions& options);
+std::string RenderText(const Diagnosis& diagnosis, const model::Job& job,
+                       const TextOptions& options);
 
 }  // namespace ringscope::report
 

@@ -1,5 +1,5 @@
-// A few thousand mutated seeds through every fuzz target on every build: finds the shallow crashes without libFuzzer.
-// RINGSCOPE_FUZZ_ROUNDS runs more of them.
+// A few thousand mutated seeds through every fuzz target on every build: finds the shallow crashes
+// without libFuzzer. RINGSCOPE_FUZZ_ROUNDS runs more of them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ std::string Mutated(std::string bytes, const std::string& other, Random& random)
         bytes.resize(at);
         break;
       case 3:
-        bytes.insert(at, std::string(random() % 12, static_cast<char>(random() % 3 == 0 ? 0xff : random())));
+        bytes.insert(
+            at, std::string(random() % 12, static_cast<char>(random() % 3 == 0 ? 0xff : random())));
         break;
       case 4:
         bytes.erase(at, random() % 16);
@@ -46,7 +47,9 @@ TEST_P(Smoke, SurvivesMutatedSeeds) {
   for (const std::string& seed : seeds) target.run(seed);
   const char* more = getenv("RINGSCOPE_FUZZ_ROUNDS");
   // The flight target copies an image of 2.7 MiB each time.
-  const int rounds = more != nullptr ? atoi(more) : std::string(target.name) == "flight" ? 60 : 1500;
+  const int rounds = more != nullptr                        ? atoi(more)
+                     : std::string(target.name) == "flight" ? 60
+                                                            : 1500;
   Random random(11);
   std::string bytes;
   for (int round = 0; round < rounds; ++round) {
@@ -56,7 +59,9 @@ TEST_P(Smoke, SurvivesMutatedSeeds) {
   }
 }
 
-std::string NameOf(const ::testing::TestParamInfo<size_t>& info) { return Targets()[info.param].name; }
+std::string NameOf(const ::testing::TestParamInfo<size_t>& info) {
+  return Targets()[info.param].name;
+}
 INSTANTIATE_TEST_SUITE_P(Targets, Smoke, ::testing::Range<size_t>(0, Targets().size()), NameOf);
 
 }  // namespace

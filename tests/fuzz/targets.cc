@@ -1,11 +1,11 @@
 #include "tests/fuzz/targets.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
-
-#include <google/protobuf/stubs/logging.h>
 
 #include "analyzer/ingest/flight_reader.h"
 #include "analyzer/ingest/gzip.h"
@@ -85,8 +85,8 @@ const std::string& GoodImage() {
   return *image;
 }
 
-// Records of 6 bytes: offset in units of 8 bytes (3), length in words (1), value (1), how (1). A first byte of 0xff cuts the
-// image instead.
+// Records of 6 bytes: offset in units of 8 bytes (3), length in words (1), value (1), how (1). A
+// first byte of 0xff cuts the image instead.
 void RunFlight(std::string_view bytes) {
   std::string image = GoodImage();
   while (bytes.size() >= 6) {
@@ -99,7 +99,8 @@ void RunFlight(std::string_view bytes) {
       if (byte(5) % 2 == 0) {
         memset(image.data() + at, byte(4), n);
       } else {
-        for (size_t i = 0; i < n; ++i) image[at + i] = static_cast<char>(image[at + i] + byte(4) + byte(5) * i);
+        for (size_t i = 0; i < n; ++i)
+          image[at + i] = static_cast<char>(image[at + i] + byte(4) + byte(5) * i);
       }
     }
     bytes.remove_prefix(6);
@@ -113,15 +114,17 @@ void RunFlight(std::string_view bytes) {
 }
 
 std::vector<std::string> FlightSeeds() {
-  return {"", std::string("\x00\x02\x00\x08\x41\x00", 6), std::string("\x00\x10\x00\x10\x01\x01\x00\x20\x00\xff\xff\x02", 12)};
+  return {"", std::string("\x00\x02\x00\x08\x41\x00", 6),
+          std::string("\x00\x10\x00\x10\x01\x01\x00\x20\x00\xff\xff\x02", 12)};
 }
 
 // Up to four serialized traces, each behind its length (two bytes, big endian).
 void RunJob(std::string_view bytes) {
   std::vector<model::Record> records;
   while (bytes.size() > 2 && records.size() < 4) {
-    const size_t n = std::min<size_t>(size_t{static_cast<unsigned char>(bytes[0])} << 8 | static_cast<unsigned char>(bytes[1]),
-                                      bytes.size() - 2);
+    const size_t n = std::min<size_t>(
+        size_t{static_cast<unsigned char>(bytes[0])} << 8 | static_cast<unsigned char>(bytes[1]),
+        bytes.size() - 2);
     model::Record r;
     // Half-parsed messages are records, too.
     (void)r.trace.ParsePartialFromArray(bytes.data() + 2, static_cast<int>(n));
@@ -160,8 +163,9 @@ std::vector<std::string> JobSeeds() {
 
 const std::vector<Target>& Targets() {
   google::protobuf::SetLogHandler(nullptr);  // thousands of lines about invalid UTF-8
-  static const auto* const targets = new std::vector<Target>{
-      {"trace", RunTrace, TraceSeeds}, {"flight", RunFlight, FlightSeeds}, {"job", RunJob, JobSeeds}};
+  static const auto* const targets = new std::vector<Target>{{"trace", RunTrace, TraceSeeds},
+                                                             {"flight", RunFlight, FlightSeeds},
+                                                             {"job", RunJob, JobSeeds}};
   return *targets;
 }
 

@@ -1,5 +1,5 @@
-// One function per reader of foreign bytes: takes any bytes, must return. libFuzzer calls them (fuzz_main.cc), and so does the
-// smoke test with mutated seeds, on every build.
+// One function per reader of foreign bytes: takes any bytes, must return. libFuzzer calls them
+// (fuzz_main.cc), and so does the smoke test with mutated seeds, on every build.
 #ifndef RINGSCOPE_TESTS_FUZZ_TARGETS_H_
 #define RINGSCOPE_TESTS_FUZZ_TARGETS_H_
 
@@ -16,8 +16,8 @@ struct Target {
 };
 
 // trace   the container
-// flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables instead of the magic
-// job     serialized traces, through the model, the finders and the reports
+// flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables
+// instead of the magic job     serialized traces, through the model, the finders and the reports
 const std::vector<Target>& Targets();
 
 }  // namespace ringscope::fuzz

@@ -1,4 +1,5 @@
-// write_seeds DIR: the seeds of every target as files DIR/<target>/<n>, for libFuzzer to begin with.
+// write_seeds DIR: the seeds of every target as files DIR/<target>/<n>, for libFuzzer to begin
+// with.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
     const std::filesystem::path dir = std::filesystem::path(argv[1]) / target.name;
     std::filesystem::create_directories(dir);
     int n = 0;
-    for (const std::string& seed : target.seeds()) std::ofstream(dir / std::to_string(n++), std::ios::binary) << seed;
+    for (const std::string& seed : target.seeds())
+      std::ofstream(dir / std::to_string(n++), std::ios::binary) << seed;
   }
 }

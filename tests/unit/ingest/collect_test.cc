@@ -1,4 +1,5 @@
-// Directories as they are found after an incident: records among logs, links, pipes, damaged and enormous files.
+// Directories as they are found after an incident: records among logs, links, pipes, damaged and
+// enormous files.
 #include "analyzer/ingest/collect.h"
 
 #include <gmock/gmock.h>
@@ -62,8 +63,9 @@ TEST(Collect, FindsRecordsByContentInATree) {
   EXPECT_THAT(c.nccl_logs, SizeIs(2));
   EXPECT_THAT(c.unknown, ElementsAre(dir / "notes.txt"));
   EXPECT_EQ(c.walked, 6);
-  EXPECT_THAT(c.Sentences(), ElementsAre(HasSubstr("2 NCCL logs were found and not read by this version"),
-                                         HasSubstr("1 file is not recognised")));
+  EXPECT_THAT(c.Sentences(),
+              ElementsAre(HasSubstr("2 NCCL logs were found and not read by this version"),
+                          HasSubstr("1 file is not recognised")));
 }
 
 TEST(Collect, AFileGivenTwiceIsReadOnce) {
@@ -101,7 +103,9 @@ TEST(Collect, EnormousFilesAreNotRead) {
   ASSERT_EQ(truncate(other.c_str(), off_t{1} << 38), 0);
   const Collected c = Collect({dir.path()});
   EXPECT_THAT(c.records, IsEmpty());
-  EXPECT_THAT(c.problems, ElementsAre(AllOf(HasSubstr("rank0.trace"), HasSubstr("274877906944 bytes"), HasSubstr("leave it out"))));
+  EXPECT_THAT(c.problems,
+              ElementsAre(AllOf(HasSubstr("rank0.trace"), HasSubstr("274877906944 bytes"),
+                                HasSubstr("leave it out"))));
   EXPECT_THAT(c.unknown, ElementsAre(other));
 }
 
@@ -117,9 +121,12 @@ TEST(Collect, DamagedFilesDoNotHideTheOthers) {
   EXPECT_THAT(Ranks(c), ElementsAre(0));
   EXPECT_EQ(c.damaged, 4);
   EXPECT_THAT(c.problems, Contains(AllOf(HasSubstr("empty.trace: byte 0"), HasSubstr("empty"))));
-  EXPECT_THAT(c.problems, Contains(AllOf(HasSubstr("cut.trace: byte 8"), HasSubstr("ends inside the head"))));
-  EXPECT_THAT(c.problems, Contains(AllOf(HasSubstr("noise.flight: byte 0"), HasSubstr("not a Ringscope flight file"))));
-  EXPECT_THAT(c.problems, Contains(AllOf(HasSubstr("short.flight: byte 8"), HasSubstr("inside its header"))));
+  EXPECT_THAT(c.problems,
+              Contains(AllOf(HasSubstr("cut.trace: byte 8"), HasSubstr("ends inside the head"))));
+  EXPECT_THAT(c.problems, Contains(AllOf(HasSubstr("noise.flight: byte 0"),
+                                         HasSubstr("not a Ringscope flight file"))));
+  EXPECT_THAT(c.problems,
+              Contains(AllOf(HasSubstr("short.flight: byte 8"), HasSubstr("inside its header"))));
 }
 
 TEST(Collect, AGzipBombStaysSmall) {
@@ -139,7 +146,8 @@ TEST(Collect, MissingAndUnreadablePathsAreCounted) {
   ASSERT_EQ(chmod(file.c_str(), 0), 0);
   if (access(file.c_str(), R_OK) == 0) GTEST_SKIP() << "runs as root: every file is readable";
   c = Collect({dir.path()});
-  EXPECT_THAT(c.problems, ElementsAre(AllOf(HasSubstr("rank0.trace"), HasSubstr("as the user that ran the job"))));
+  EXPECT_THAT(c.problems, ElementsAre(AllOf(HasSubstr("rank0.trace"),
+                                            HasSubstr("as the user that ran the job"))));
 }
 
 TEST(Collect, SaysWhatItReads) {

@@ -22,9 +22,9 @@
 namespace ringscope::ingest {
 namespace {
 
+using testing::FlightImage;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::FlightImage;
 using testing::TempDir;
 
 FlightImage Hanging() {
@@ -67,11 +67,14 @@ TEST(FlightReader, ReadsTheHungOperation) {
 }
 
 TEST(FlightReader, NamesWhatIsWrongWithTheHeader) {
-  const auto message = [](const std::string& bytes) { return std::string(ParseFlight(bytes, "x").status().message()); };
+  const auto message = [](const std::string& bytes) {
+    return std::string(ParseFlight(bytes, "x").status().message());
+  };
   const std::string good = Hanging().Bytes();
   EXPECT_THAT(message(""), HasSubstr("x: byte 0: the file is empty"));
   EXPECT_THAT(message("#!/bin/sh"), HasSubstr("not a Ringscope flight file"));
-  EXPECT_THAT(message(good.substr(0, 100)), HasSubstr("x: byte 100: the file ends inside its header"));
+  EXPECT_THAT(message(good.substr(0, 100)),
+              HasSubstr("x: byte 100: the file ends inside its header"));
   std::string bytes = good;
   bytes[8] = 99;
   EXPECT_THAT(message(bytes), HasSubstr("version 99"));
@@ -83,7 +86,8 @@ TEST(FlightReader, NamesWhatIsWrongWithTheHeader) {
 
 TEST(FlightReader, ACutFileGivesWhatIsThere) {
   const std::string good = Hanging().Bytes();
-  for (size_t n : {sizeof(flight::FileHeader), size_t{4096}, size_t{20000}, size_t{70000}, size_t{200000}, good.size() - 1}) {
+  for (size_t n : {sizeof(flight::FileHeader), size_t{4096}, size_t{20000}, size_t{70000},
+                   size_t{200000}, good.size() - 1}) {
     auto file = ParseFlight(good.substr(0, n), "cut.flight");
     ASSERT_TRUE(file.ok()) << n << ": " << file.status();
     EXPECT_TRUE(file->torn) << n;
@@ -93,8 +97,8 @@ TEST(FlightReader, ACutFileGivesWhatIsThere) {
   }
 }
 
-// Whatever the bytes say, the reader ends and its answer can be printed. (Crashes and reads outside show under the
-// sanitizers.)
+// Whatever the bytes say, the reader ends and its answer can be printed. (Crashes and reads outside
+// show under the sanitizers.)
 TEST(FlightReader, SurvivesDamageAnywhere) {
   const std::string good = Hanging().Bytes();
   std::mt19937_64 random(5);
@@ -148,7 +152,8 @@ class Child {
       const std::string bytes = image.Bytes();
       const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
       const bool locked = flight::TakeOwnerLock(fd);
-      if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) || !locked) _exit(1);
+      if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) || !locked)
+        _exit(1);
       if (write(ready[1], "x", 1) != 1) _exit(1);
       for (;;) pause();
     }
@@ -209,7 +214,8 @@ TEST(FlightReader, ACopyOfADeadOwnersFileIsNoWitnessOfALock) {
   TempDir dir;
   FlightImage image = Hanging();
   strcpy(image.header().boot_id, ThisBoot().c_str());
-  image.header().first_anchor.realtime_ns = static_cast<uint64_t>(RealtimeNs()) - 3600000000000;  // made an hour ago
+  image.header().first_anchor.realtime_ns =
+      static_cast<uint64_t>(RealtimeNs()) - 3600000000000;  // made an hour ago
   const std::string path = dir.Write("copy.flight", image.Bytes());
   struct statx st;
   if (statx(AT_FDCWD, path.c_str(), 0, STATX_BTIME, &st) != 0 || (st.stx_mask & STATX_BTIME) == 0) {

@@ -13,7 +13,8 @@ namespace ringscope::testing {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ringscope-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "ringscope-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) abort();
     path_ = pattern;
   }

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Part k holds communicator row k, so that a lost chunk shows; the first one also says who wrote it.
+// Part k holds communicator row k, so that a lost chunk shows; the first one also says who wrote
+// it.
 std::vector<trace::Trace> Parts(int n) {
   std::vector<trace::Trace> parts(static_cast<size_t>(n));
   parts[0].mutable_process()->set_pid(4711);
@@ -73,7 +74,8 @@ TEST(TraceReader, UnknownFieldsSurviveARoundTrip) {
   ASSERT_EQ(top.field_count(), 1);
   EXPECT_EQ(top.field(0).number(), 4321);
   EXPECT_EQ(top.field(0).varint(), 99u);
-  const auto& inner = again->trace.communicators(1).GetReflection()->GetUnknownFields(again->trace.communicators(1));
+  const auto& inner = again->trace.communicators(1).GetReflection()->GetUnknownFields(
+      again->trace.communicators(1));
   ASSERT_EQ(inner.field_count(), 1);
   EXPECT_EQ(inner.field(0).length_delimited(), "from the future");
 }
@@ -112,7 +114,8 @@ TEST(TraceReader, AFlippedBitCostsItsChunkOnly) {
     ASSERT_TRUE(file.ok()) << bit << ": " << file.status();
     EXPECT_TRUE(file->torn) << bit;
     ASSERT_FALSE(file->notes.empty()) << bit;
-    EXPECT_THAT(file->notes[0], HasSubstr("byte " + std::to_string(chunks[hit].first) + ":")) << bit;
+    EXPECT_THAT(file->notes[0], HasSubstr("byte " + std::to_string(chunks[hit].first) + ":"))
+        << bit;
     std::set<uint32_t> expected;
     for (uint32_t k = 0; k < kParts; ++k) {
       if (k != hit) expected.insert(k + 1);
@@ -153,7 +156,9 @@ TEST(TraceReader, ARightChecksumOverNonsenseIsNotATrace) {
   std::string bytes(kTraceMagic);
   const std::string payload = "\xff\xff\xff\xff";
   const uint32_t length = 4, crc = Crc32c(payload);
-  bytes.append(reinterpret_cast<const char*>(&length), 4).append(reinterpret_cast<const char*>(&crc), 4).append(payload);
+  bytes.append(reinterpret_cast<const char*>(&length), 4)
+      .append(reinterpret_cast<const char*>(&crc), 4)
+      .append(payload);
   EXPECT_FALSE(ParseTrace(bytes, "x").ok());
 }
 
@@ -167,7 +172,8 @@ TEST(TraceReader, LengthsBeyondTheFileDoNotAllocate) {
 
 TEST(TraceReader, ForeignAndEmptyFilesAreNamed) {
   const auto empty = ParseTrace("", "e.trace");
-  EXPECT_THAT(std::string(empty.status().message()), HasSubstr("e.trace: byte 0: the file is empty"));
+  EXPECT_THAT(std::string(empty.status().message()),
+              HasSubstr("e.trace: byte 0: the file is empty"));
   const auto foreign = ParseTrace("#!/bin/sh\necho hello\n", "f.trace");
   EXPECT_THAT(std::string(foreign.status().message()), HasSubstr("not a Ringscope trace"));
   EXPECT_EQ(ReadTrace("/nonexistent/x.trace").status().code(), absl::StatusCode::kNotFound);

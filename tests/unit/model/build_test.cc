@@ -9,11 +9,11 @@ namespace {
 
 using model::Life;
 using model::Truth;
+using testing::CommRef;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CommRef;
 using testing::JobBuilder;
 
 TEST(BuildJob, JoinsRanksOfOneCommunicator) {

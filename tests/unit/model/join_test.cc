@@ -1,4 +1,5 @@
-// Joining: records to processes, communicators whose ids repeat, job ranks, edges of relays, message counts.
+// Joining: records to processes, communicators whose ids repeat, job ranks, edges of relays,
+// message counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,13 +15,13 @@ namespace {
 
 using model::BuildJob;
 using model::Record;
+using testing::CommRef;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using testing::CommRef;
 using testing::JobBuilder;
+using ::testing::SizeIs;
 
 TEST(Join, TheFlightFileIsNewerThanItsTraces) {
   JobBuilder b(1);
@@ -33,7 +34,8 @@ TEST(Join, TheFlightFileIsNewerThanItsTraces) {
   Record older = stall;
   older.trace.set_written_ns(stall.trace.written_ns() - 5);
   older.trace.set_sequence(0);
-  stall.trace.set_written_ns(stall.trace.written_ns() + 5);  // the file's newest sign of life may be a moment earlier
+  stall.trace.set_written_ns(stall.trace.written_ns() +
+                             5);  // the file's newest sign of life may be a moment earlier
   records.push_back(stall);
   records.insert(records.begin(), older);
   const model::Job job = BuildJob(std::move(records));
@@ -65,7 +67,9 @@ TEST(Join, AnotherAttemptIsLeftOutAndNamed) {
   for (size_t i = 0; i < 2; ++i) records[i].trace.mutable_process()->set_restart_count(1);
   const model::Job job = BuildJob(std::move(records));
   EXPECT_THAT(job.processes, SizeIs(2));
-  EXPECT_THAT(job.not_seen, Contains(HasSubstr("another job or attempt were left out (without a job id, attempt 0: 2")));
+  EXPECT_THAT(
+      job.not_seen,
+      Contains(HasSubstr("another job or attempt were left out (without a job id, attempt 0: 2")));
 }
 
 TEST(Join, AnEarlierRunWithoutJobIdsIsLeftOut) {
@@ -101,7 +105,8 @@ TEST(Join, TheOrderOfTheRecordsDoesNotMatter) {
     for (size_t c = 0; c < job.communicators.size(); ++c) {
       EXPECT_EQ(job.communicators[c].Label(), expected.communicators[c].Label());
       for (size_t m = 0; m < job.communicators[c].members.size(); ++m) {
-        EXPECT_EQ(job.communicators[c].members[m].process, expected.communicators[c].members[m].process);
+        EXPECT_EQ(job.communicators[c].members[m].process,
+                  expected.communicators[c].members[m].process);
       }
     }
   }
@@ -131,7 +136,8 @@ TEST(Join, RepeatedIdsWithARecordMissing) {
   b.Comm("second", {0, 1, 3}, 0x77);
   b.Drop(2);
   const model::Job job = b.Build();
-  const auto second = std::find_if(job.communicators.begin(), job.communicators.end(), [](auto& c) { return c.name == "second"; });
+  const auto second = std::find_if(job.communicators.begin(), job.communicators.end(),
+                                   [](auto& c) { return c.name == "second"; });
   ASSERT_NE(second, job.communicators.end());
   EXPECT_EQ(second->members[2].job_rank, 3);
   EXPECT_TRUE(second->members[2].has_record());
@@ -151,7 +157,8 @@ TEST(Join, NonsenseRanksAreLeftOut) {
   const model::Job job = BuildJob(std::move(records));
   EXPECT_THAT(job.communicators, SizeIs(1));
   EXPECT_FALSE(job.communicators[0].members[1].has_record());
-  EXPECT_THAT(job.not_seen, Contains(HasSubstr("says rank 7-4294967295 of 0-4294967295; it is left out")));
+  EXPECT_THAT(job.not_seen,
+              Contains(HasSubstr("says rank 7-4294967295 of 0-4294967295; it is left out")));
 }
 
 TEST(Join, ManyHugeCommunicatorsStaySmall) {
@@ -172,7 +179,8 @@ TEST(Join, ManyHugeCommunicatorsStaySmall) {
 TEST(JobRanks, SeveralRanksInOneProcessTakeThoseOfTheSpanningCommunicator) {
   JobBuilder b(2);  // two processes of two ranks each
   auto records = b.Records();
-  const auto add = [](trace::Trace* t, uint32_t row, uint64_t id, uint32_t rank, uint32_t n, uint64_t stream) {
+  const auto add = [](trace::Trace* t, uint32_t row, uint64_t id, uint32_t rank, uint32_t n,
+                      uint64_t stream) {
     auto& c = *t->add_communicators();
     c.set_row(row);
     c.set_ordinal(row);
@@ -192,7 +200,8 @@ TEST(JobRanks, SeveralRanksInOneProcessTakeThoseOfTheSpanningCommunicator) {
   }
   const model::Job job = BuildJob(std::move(records));
   ASSERT_THAT(job.communicators, SizeIs(3));
-  for (int r = 0; r < 4; ++r) EXPECT_EQ(job.communicators[0].members[static_cast<size_t>(r)].job_rank, r);
+  for (int r = 0; r < 4; ++r)
+    EXPECT_EQ(job.communicators[0].members[static_cast<size_t>(r)].job_rank, r);
   EXPECT_EQ(job.processes[0].job_rank, -1);
   const auto ranks_of = [&](uint64_t id) {
     std::vector<int> ranks;
@@ -302,11 +311,15 @@ TEST_F(Relay, NotGuessedWhenTwoCommunicatorsFit) {
   b_.EdgeOf(other, 1, 2, 5).Recv(7, 12, trace::RECV_WAIT, 3);
   const model::Job job = b_.Build();
   for (const auto& e : job.edges) EXPECT_FALSE(e.sender);
-  EXPECT_THAT(job.not_seen, Contains("rank 0: 1 edges driven for other processes (PXN) could not be joined to their owner"));
+  EXPECT_THAT(
+      job.not_seen,
+      Contains(
+          "rank 0: 1 edges driven for other processes (PXN) could not be joined to their owner"));
 }
 
 TEST_F(Relay, AnotherHostsNonceIsNotTheOwner) {
-  edge_->set_foreign_context(flight::MakeHandle(102, flight::HandleKind::kContext, b_.Raw(w_, 2).row()));
+  edge_->set_foreign_context(
+      flight::MakeHandle(102, flight::HandleKind::kContext, b_.Raw(w_, 2).row()));
   b_.Record(1).clear_edges();
   const model::Job job = b_.Build();
   for (const auto& e : job.edges) EXPECT_TRUE(!e.sender || e.from == 1);

@@ -1,4 +1,5 @@
-// Who lived, was frozen, had gone or had ended: each kind of evidence alone, and the ones that must not accuse.
+// Who lived, was frozen, had gone or had ended: each kind of evidence alone, and the ones that must
+// not accuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -129,7 +130,8 @@ TEST(Life, ExtremeTimesDoNotOverflow) {
     b.Record(2).mutable_clock()->set_realtime_ns(v);
     b.Record(0).mutable_settings()->set_heartbeat_seconds(v < 0 ? NAN : 1e300);
     const model::Job job = b.Build();
-    EXPECT_THAT(job.not_seen, ::testing::Contains(HasSubstr("rank1.flight: holds times that cannot be")));
+    EXPECT_THAT(job.not_seen,
+                ::testing::Contains(HasSubstr("rank1.flight: holds times that cannot be")));
     for (const auto& p : job.processes) {
       EXPECT_GE(p.last_sign_ns, 0);
       EXPECT_LE(p.last_sign_ns, int64_t{1} << 62);

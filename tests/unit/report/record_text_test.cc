@@ -9,10 +9,10 @@
 namespace ringscope::report {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::CommRef;
+using ::testing::HasSubstr;
 using testing::JobBuilder;
+using ::testing::Not;
 
 model::Record Sample() {
   JobBuilder b(2);
@@ -37,11 +37,12 @@ model::Record Sample() {
 TEST(RecordText, HoldsEverything) {
   const std::string text = RenderRecord(Sample(), {});
   for (const char* part :
-       {"rank0.flight", "rank 0 of 2", "pid 1000 on host0", "flight file, number 1, 2027-01-15 08:01:40.000 UTC", "op_no_row",
-        "lost", "communicator row 0 #31: without progress since -60.000s", "rank 1 pid 1001 frozen (T)",
-        "thread 2000 in p2p_api since -59.000s", "0x1000000000000000  world  rank 0 of 2", "#31     all-reduce", "OPEN",
-        "p1      send", "12: 12/8/8  send_wait", "messages 5", "/proc/net/dev", "nobody looked at the network",
-        "12 finished ones before are not shown"}) {
+       {"rank0.flight", "rank 0 of 2", "pid 1000 on host0",
+        "flight file, number 1, 2027-01-15 08:01:40.000 UTC", "op_no_row", "lost",
+        "communicator row 0 #31: without progress since -60.000s", "rank 1 pid 1001 frozen (T)",
+        "thread 2000 in p2p_api since -59.000s", "0x1000000000000000  world  rank 0 of 2",
+        "#31     all-reduce", "OPEN", "p1      send", "12: 12/8/8  send_wait", "messages 5",
+        "/proc/net/dev", "nobody looked at the network", "12 finished ones before are not shown"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
 }
@@ -61,7 +62,8 @@ TEST(RecordText, ControlCharactersStayOut) {
   model::Record r = Sample();
   r.trace.mutable_process()->set_command_line("python\x1b[2J train.py\n");
   r.trace.mutable_communicators(0)->set_name("a\x07");
-  for (char c : RenderRecord(r, {})) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
+  for (char c : RenderRecord(r, {}))
+    EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
 }
 
 }  // namespace

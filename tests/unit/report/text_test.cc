@@ -10,10 +10,10 @@
 namespace ringscope::report {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::CommRef;
+using ::testing::HasSubstr;
 using testing::JobBuilder;
+using ::testing::Not;
 
 Diagnosis Parse(const std::string& text) {
   Diagnosis d;
@@ -42,7 +42,12 @@ constexpr char kMissingRank[] = R"pb(
     who { ranks: 2 hosts: "host1" communicators: "world (0x1f2e3d4c5b6a7988)" }
     cause { id: "not established" }
     collateral { ranks: 0 ranks: 1 ranks: 3 }
-    evidence { text: "its newest collective is #10, finished 60.0 s before the end of the record" source: "rank 2 on host1 (/tmp/job/rank2.flight)" rank: 2 row: 9 }
+    evidence {
+      text: "its newest collective is #10, finished 60.0 s before the end of the record"
+      source: "rank 2 on host1 (/tmp/job/rank2.flight)"
+      rank: 2
+      row: 9
+    }
     evidence { text: "ranks 0,1,3 run #11" rank: 0 row: 10 }
     refuted_by: "a stack of rank 2 inside NCCL"
     next { text: "See where rank 2 is." command: "py-spy dump --pid 1002" }
@@ -111,11 +116,13 @@ Communicators: who has entered, enqueued, started, finished what
 TEST(Text, ColourOnlyWhenAsked) {
   TextOptions colour;
   colour.colour = true;
-  EXPECT_THAT(RenderText(Parse(kMissingRank), MissingRank(), colour), HasSubstr("\x1b[1;31mHANG\x1b[0m"));
+  EXPECT_THAT(RenderText(Parse(kMissingRank), MissingRank(), colour),
+              HasSubstr("\x1b[1;31mHANG\x1b[0m"));
   EXPECT_THAT(RenderText(Parse(kMissingRank), MissingRank(), {}), Not(HasSubstr("\x1b")));
 }
 
-// Names come out of records: they must not be able to drive the terminal or to forge lines of the report.
+// Names come out of records: they must not be able to drive the terminal or to forge lines of the
+// report.
 TEST(Text, ControlCharactersOfARecordDoNotReachTheTerminal) {
   JobBuilder b(2);
   b.Comm("evil\x1b[2J\nHEALTHY", {0, 1});
@@ -124,7 +131,8 @@ TEST(Text, ControlCharactersOfARecordDoNotReachTheTerminal) {
   d.mutable_findings(0)->mutable_next()->set_command("rm\r\n-rf\x07");
   d.mutable_findings(0)->mutable_evidence(0)->set_source("a\x1b]0;b");
   const std::string text = RenderText(d, b.Build(), {});
-  for (char c : text) EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
+  for (char c : text)
+    EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
   EXPECT_THAT(text, Not(HasSubstr("\nHEALTHY")));
 }
 

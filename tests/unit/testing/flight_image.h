@@ -1,4 +1,5 @@
-// A flight file in memory, laid out as recorder/flight/format.h says, for tests of readers. Words are set directly.
+// A flight file in memory, laid out as recorder/flight/format.h says, for tests of readers. Words
+// are set directly.
 #ifndef RINGSCOPE_TESTS_UNIT_TESTING_FLIGHT_IMAGE_H_
 #define RINGSCOPE_TESTS_UNIT_TESTING_FLIGHT_IMAGE_H_
 
@@ -38,7 +39,8 @@ class FlightImage {
     h.heartbeats = 120;
     h.state = flight::kStateRecording;
     uint64_t at = 4096;
-    const auto table = [&](flight::Table which, uint32_t row_bytes, uint32_t rows, uint64_t offset) {
+    const auto table = [&](flight::Table which, uint32_t row_bytes, uint32_t rows,
+                           uint64_t offset) {
       h.tables[h.table_count++] = {static_cast<uint32_t>(which), row_bytes, rows, 0, offset};
       at = offset + uint64_t{row_bytes} * rows;
     };
@@ -51,7 +53,7 @@ class FlightImage {
     table(flight::Table::kEdges, 128, flight::kEdgeRows, at);
   }
 
-  static constexpr uint64_t kBegin = 1000000000000;    // ticks = ns of CLOCK_MONOTONIC
+  static constexpr uint64_t kBegin = 1000000000000;  // ticks = ns of CLOCK_MONOTONIC
   static constexpr uint64_t kMinute = 60000000000;
   static constexpr uint64_t kRealtimeOffset = 1800000000000000000;
 
@@ -97,7 +99,8 @@ class FlightImage {
     o.returned = kBegin + 1000 * position + 10;
     o.stream = uint64_t{flight::kOpFromApi} << 48;
     o.sequence = (position - 1) | uint64_t{0xffffffff} << 32;
-    o.stamp = (head + 1) | uint64_t{comm_row} << 32 | uint64_t{static_cast<uint8_t>(flight::Func::kAllReduce)} << 48 |
+    o.stamp = (head + 1) | uint64_t{comm_row} << 32 |
+              uint64_t{static_cast<uint8_t>(flight::Func::kAllReduce)} << 48 |
               uint64_t{static_cast<uint8_t>(flight::DataType::kFloat32)} << 56;
     if (enqueued) {
       ++c.launched;

@@ -1,14 +1,14 @@
 // A job written down for a test: ranks, communicators, operations with cursors, edges with states.
 //
-//   JobBuilder b(4);                        // ranks 0-3, two a host with b.RanksPerHost(2); clocks at 1,000 s
-//   CommRef w = b.Comm("world", {0, 1, 2, 3});
-//   for (int r : {0, 1, 3}) b.Coll(w, r, 7).Running();
-//   b.Finish(w, 2, 6);                      // rank 2 finished operations 1-6 and is elsewhere
-//   b.EdgeOf(w, 0, 1).Send(0, 12, SEND_WAIT, 8, 4);
-//   model::Job job = b.Build();             // through model::BuildJob, as the tool does
+//   JobBuilder b(4);                        // ranks 0-3, two a host with b.RanksPerHost(2); clocks
+//   at 1,000 s CommRef w = b.Comm("world", {0, 1, 2, 3}); for (int r : {0, 1, 3}) b.Coll(w, r,
+//   7).Running(); b.Finish(w, 2, 6);                      // rank 2 finished operations 1-6 and is
+//   elsewhere b.EdgeOf(w, 0, 1).Send(0, 12, SEND_WAIT, 8, 4); model::Job job = b.Build(); //
+//   through model::BuildJob, as the tool does
 //
-// Everything goes through trace records, so a test also covers what the record can carry. Times are in seconds of the
-// job, which begins at 0; the records are written at `now` (default 100). Edit the records themselves with Record(rank).
+// Everything goes through trace records, so a test also covers what the record can carry. Times are
+// in seconds of the job, which begins at 0; the records are written at `now` (default 100). Edit
+// the records themselves with Record(rank).
 #ifndef RINGSCOPE_TESTS_UNIT_TESTING_JOB_BUILDER_H_
 #define RINGSCOPE_TESTS_UNIT_TESTING_JOB_BUILDER_H_
 
@@ -29,18 +29,21 @@ namespace ringscope::testing {
 using CommRef = int;
 
 inline constexpr int64_t kEpochNs = int64_t{1800000000} * 1000000000;  // CLOCK_REALTIME of second 0
-inline constexpr int64_t kBootNs = int64_t{5000} * 1000000000;         // CLOCK_MONOTONIC of second 0
+inline constexpr int64_t kBootNs = int64_t{5000} * 1000000000;  // CLOCK_MONOTONIC of second 0
 
 class OpBuilder {
  public:
-  OpBuilder(trace::Communicator* comm, trace::Operation* op, double at) : comm_(comm), op_(op), at_(at) {}
+  OpBuilder(trace::Communicator* comm, trace::Operation* op, double at)
+      : comm_(comm), op_(op), at_(at) {}
   trace::Operation& raw() { return *op_; }
 
   // Cursors. Each implies those before it. Times: `at` of the operation, plus 1 ms a step.
-  OpBuilder& Entered() { return Set(1); }    // inside the API call
-  OpBuilder& Returned() { return Set(2); }   // call returned, nothing in the stream yet (group not ended)
-  OpBuilder& Enqueued() { return Set(3); }   // in the stream; not started on the GPU
-  OpBuilder& Running() { return Set(4); }    // started on the GPU, not finished
+  OpBuilder& Entered() { return Set(1); }  // inside the API call
+  OpBuilder& Returned() {
+    return Set(2);
+  }  // call returned, nothing in the stream yet (group not ended)
+  OpBuilder& Enqueued() { return Set(3); }  // in the stream; not started on the GPU
+  OpBuilder& Running() { return Set(4); }   // started on the GPU, not finished
   OpBuilder& Finished() { return Set(5); }
 
   OpBuilder& Func(trace::Func f) { return op_->set_func(f), *this; }
@@ -98,28 +101,31 @@ class EdgeBuilder {
   EdgeBuilder(void* builder, Add add, int from, int to, uint32_t channel)
       : builder_(builder), add_(add), from_(from), to_(to), channel_(channel) {}
 
-  // What the sender's proxy shows of the operation at `position`: `done` of `n_steps` steps, the oldest open one in `state`
-  // (STEP_FREE: none open), `posted` and `transmitted` steps (default: as many as are done, plus the open one posted).
-  EdgeBuilder& Send(uint64_t position, uint32_t n_steps, trace::StepState state, uint32_t done, int posted = -1,
-                    int transmitted = -1) {
+  // What the sender's proxy shows of the operation at `position`: `done` of `n_steps` steps, the
+  // oldest open one in `state` (STEP_FREE: none open), `posted` and `transmitted` steps (default:
+  // as many as are done, plus the open one posted).
+  EdgeBuilder& Send(uint64_t position, uint32_t n_steps, trace::StepState state, uint32_t done,
+                    int posted = -1, int transmitted = -1) {
     return Side(from_, to_, true, position, n_steps, state, done, posted, transmitted);
   }
-  EdgeBuilder& Recv(uint64_t position, uint32_t n_steps, trace::StepState state, uint32_t done, int posted = -1,
-                    int transmitted = -1) {
+  EdgeBuilder& Recv(uint64_t position, uint32_t n_steps, trace::StepState state, uint32_t done,
+                    int posted = -1, int transmitted = -1) {
     return Side(to_, from_, false, position, n_steps, state, done, posted, transmitted);
   }
-  EdgeBuilder& P2p() { return p2p_ = true, *this; }           // before Send / Recv
-  EdgeBuilder& Waited(int64_t a, int64_t b, int64_t c) {      // of the side added last, ns
+  EdgeBuilder& P2p() { return p2p_ = true, *this; }       // before Send / Recv
+  EdgeBuilder& Waited(int64_t a, int64_t b, int64_t c) {  // of the side added last, ns
     last_->clear_wait_ns();
     for (int64_t w : {a, b, c}) last_->add_wait_ns(w);
     return *this;
   }
-  EdgeBuilder& ChangedAt(double seconds) { return last_->set_changed_ns(OpBuilder::Ns(seconds)), *this; }
+  EdgeBuilder& ChangedAt(double seconds) {
+    return last_->set_changed_ns(OpBuilder::Ns(seconds)), *this;
+  }
   trace::Edge& last() { return *last_; }
 
  private:
-  EdgeBuilder& Side(int rank, int peer, bool send, uint64_t position, uint32_t n_steps, trace::StepState state,
-                    uint32_t done, int posted, int transmitted) {
+  EdgeBuilder& Side(int rank, int peer, bool send, uint64_t position, uint32_t n_steps,
+                    trace::StepState state, uint32_t done, int posted, int transmitted) {
     trace::Edge& e = *add_(builder_, rank, peer, send);
     const bool over = done >= n_steps;
     e.set_channel(channel_);
@@ -154,7 +160,8 @@ class EdgeBuilder {
 
 class JobBuilder {
  public:
-  // `ranks` processes of one rank each, all on host "host0"; records are flight files whose heartbeat is fresh at `now`.
+  // `ranks` processes of one rank each, all on host "host0"; records are flight files whose
+  // heartbeat is fresh at `now`.
   explicit JobBuilder(int ranks, double now = 100) {
     for (int r = 0; r < ranks; ++r) {
       records_.emplace_back();
@@ -215,7 +222,8 @@ class JobBuilder {
     return *this;
   }
   // `observer` saw `rank`'s lock and heartbeat at `seconds`.
-  JobBuilder& Saw(int observer, int rank, trace::Sibling::State state, double seconds, const std::string& letter = "") {
+  JobBuilder& Saw(int observer, int rank, trace::Sibling::State state, double seconds,
+                  const std::string& letter = "") {
     trace::Sibling& s = *Record(observer).add_siblings();
     const trace::Trace& seen = Record(rank);
     s.set_pid(seen.process().pid());
@@ -231,7 +239,8 @@ class JobBuilder {
   }
 
   // Communicator of these job ranks, in the order of their ranks in it. `id` 0: one of its own.
-  CommRef Comm(const std::string& name, const std::vector<int>& job_ranks, uint64_t id = 0, bool completion_visible = true) {
+  CommRef Comm(const std::string& name, const std::vector<int>& job_ranks, uint64_t id = 0,
+               bool completion_visible = true) {
     const CommRef ref = static_cast<CommRef>(comms_.size());
     comms_.push_back({job_ranks, {}});
     for (size_t i = 0; i < job_ranks.size(); ++i) {
@@ -252,9 +261,10 @@ class JobBuilder {
     return ref;
   }
 
-  // Collective number `position` as `rank` (in the communicator) has it: all-reduce of 1,024 floats, entered at second
-  // `position` unless said otherwise; set the cursor on what is returned.
-  OpBuilder Coll(CommRef comm, int rank, uint64_t position, std::optional<double> at = std::nullopt) {
+  // Collective number `position` as `rank` (in the communicator) has it: all-reduce of 1,024
+  // floats, entered at second `position` unless said otherwise; set the cursor on what is returned.
+  OpBuilder Coll(CommRef comm, int rank, uint64_t position,
+                 std::optional<double> at = std::nullopt) {
     trace::Communicator& c = Raw(comm, rank);
     if (position > c.collectives()) c.set_collectives(position);
     OpBuilder op = AddOp(&c, position, at.value_or(static_cast<double>(position)));
@@ -262,7 +272,8 @@ class JobBuilder {
     return op;
   }
   // Send (or receive) number `position` of that rank to (from) `peer`.
-  OpBuilder P2p(CommRef comm, int rank, uint64_t position, bool send, int peer, std::optional<double> at = std::nullopt) {
+  OpBuilder P2p(CommRef comm, int rank, uint64_t position, bool send, int peer,
+                std::optional<double> at = std::nullopt) {
     trace::Communicator& c = Raw(comm, rank);
     if (position > c.p2ps()) c.set_p2ps(position);
     OpBuilder op = AddOp(&c, position, at.value_or(static_cast<double>(position)));
@@ -276,7 +287,8 @@ class JobBuilder {
     return *this;
   }
   JobBuilder& Finish(CommRef comm, uint64_t last) {
-    for (size_t r = 0; r < comms_[static_cast<size_t>(comm)].ranks.size(); ++r) Finish(comm, static_cast<int>(r), last);
+    for (size_t r = 0; r < comms_[static_cast<size_t>(comm)].ranks.size(); ++r)
+      Finish(comm, static_cast<int>(r), last);
     return *this;
   }
 
@@ -295,7 +307,8 @@ class JobBuilder {
     return *this;
   }
   // The job rank is inside a call since `seconds`.
-  JobBuilder& InCall(int job_rank, trace::CallInFlight::Call call, double seconds, CommRef comm = -1, uint64_t position = 0) {
+  JobBuilder& InCall(int job_rank, trace::CallInFlight::Call call, double seconds,
+                     CommRef comm = -1, uint64_t position = 0) {
     trace::CallInFlight& c = *Record(job_rank).add_calls();
     c.set_row(static_cast<uint32_t>(Record(job_rank).calls_size() - 1));
     c.set_tid(2000 + job_rank);
@@ -306,7 +319,8 @@ class JobBuilder {
     return *this;
   }
   // A stall that the job rank's recorder noticed at `noticed`, without progress since `since`.
-  JobBuilder& Stalled(CommRef comm, int rank, uint64_t position, double since, double noticed, double resolved = 0) {
+  JobBuilder& Stalled(CommRef comm, int rank, uint64_t position, double since, double noticed,
+                      double resolved = 0) {
     trace::StallFinding& s = *Record(JobRank(comm, rank)).add_stalls();
     s.set_communicator(Raw(comm, rank).row());
     s.set_position(position);
@@ -319,9 +333,12 @@ class JobBuilder {
   trace::Trace& Record(int job_rank) { return records_[static_cast<size_t>(job_rank)].trace; }
   trace::Communicator& Raw(CommRef comm, int rank) {
     const CommInfo& info = comms_[static_cast<size_t>(comm)];
-    return *Record(info.ranks[static_cast<size_t>(rank)]).mutable_communicators(info.rows[static_cast<size_t>(rank)]);
+    return *Record(info.ranks[static_cast<size_t>(rank)])
+                .mutable_communicators(info.rows[static_cast<size_t>(rank)]);
   }
-  int JobRank(CommRef comm, int rank) const { return comms_[static_cast<size_t>(comm)].ranks[static_cast<size_t>(rank)]; }
+  int JobRank(CommRef comm, int rank) const {
+    return comms_[static_cast<size_t>(comm)].ranks[static_cast<size_t>(rank)];
+  }
   int RankIn(CommRef comm, int job_rank) const {
     const auto& ranks = comms_[static_cast<size_t>(comm)].ranks;
     for (size_t i = 0; i < ranks.size(); ++i) {
@@ -348,7 +365,8 @@ class JobBuilder {
 
   OpBuilder AddOp(trace::Communicator* c, uint64_t position, double at) {
     trace::Operation& op = *c->add_operations();
-    op.set_row(static_cast<uint32_t>(c->row() * 256 + static_cast<uint32_t>(c->operations_size()) - 1));
+    op.set_row(
+        static_cast<uint32_t>(c->row() * 256 + static_cast<uint32_t>(c->operations_size()) - 1));
     op.set_position(position);
     op.set_datatype(trace::FLOAT32);
     op.set_stream(0x7f0000000000u);
