@@ -3,14 +3,11 @@
 //
 // Send and receive carry no number, so their count per pair and direction is the only key that
 // joins them. A difference means something only when nothing more can come:
-//   rest      both sides ended in order: whatever was to be called was called. Nothing hangs, data
-//   is missing. cycle     the surplus message is open, and the rank that did not make its partner
-//   waits, itself or through others, for the
-//             rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads
-//             data) waits for nobody inside NCCL and is no case for this finder, although its
-//             counts look the same.
-//   through   the surplus is open and the other side ended its program without falling short of
-//   anything else.
+//   - rest: both sides ended in order; whatever was to be called was called. Nothing hangs, data is missing.
+//   - cycle: the surplus message is open, and the rank that did not make its partner waits, itself or through others, for
+//     the rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads data) waits for nobody
+//     inside NCCL and is no case for this finder, although its counts look the same.
+//   - through: the surplus is open and the other side ended its program without falling short of anything else.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -116,20 +113,24 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   return pair;
 }
 
-// The number that most pairs of the communicator carry on both sides; 0 when there is no such
-// number.
+// The number that the communicator's other pairs carry; 0 when there is no such number. A pair seen from one side only (the
+// other side left no record) is a witness of its own, of half the weight.
 uint64_t SiblingCount(const Messages& messages) {
-  std::map<uint64_t, size_t> votes;
-  size_t matched = 0;
+  std::map<uint64_t, size_t> ends;
+  size_t all = 0;
   for (const MessageCount* count : messages) {
-    if (count->from == count->to || !count->sent || !count->received) continue;
-    if (*count->sent != *count->received || *count->sent == 0) continue;
-    ++votes[*count->sent];
-    ++matched;
+    if (count->from == count->to) continue;
+    if (count->sent && count->received && *count->sent != *count->received) continue;
+    for (const auto& side : {count->sent, count->received}) {
+      if (!side || *side == 0) continue;
+      ++ends[*side];
+      ++all;
+    }
   }
-  for (const auto& [value, n] : votes) {
-    if (n >= thresholds::kSiblingPairs &&
-        static_cast<double>(n) >= thresholds::kSiblingShare * static_cast<double>(matched)) {
+  for (const auto& [value, n] : ends) {
+    // One short of two whole pairs: one pair seen whole and another from one side agree.
+    if (n + 1 >= 2 * thresholds::kSiblingPairs &&
+        static_cast<double>(n) >= thresholds::kSiblingShare * static_cast<double>(all)) {
       return value;
     }
   }
