@@ -1,4 +1,5 @@
-// Runs all finders and puts what they found into causal order: the initiating finding first, what it explains behind it.
+// Runs all finders and puts what they found into causal order: the initiating finding first, what
+// it explains behind it.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -22,7 +23,9 @@ std::vector<Entry>& Finders() {
   return finders;
 }
 
-bool ProcessKind(Kind::Value kind) { return kind == Kind::process_exited || kind == Kind::process_stopped; }
+bool ProcessKind(Kind::Value kind) {
+  return kind == Kind::process_exited || kind == Kind::process_stopped;
+}
 
 std::set<int> Ranks(const Finding& f) { return {f.who().ranks().begin(), f.who().ranks().end()}; }
 std::set<std::pair<int, int>> Edges(const Finding& f) {
@@ -30,22 +33,31 @@ std::set<std::pair<int, int>> Edges(const Finding& f) {
   for (const EdgeName& e : f.who().edges()) edges.insert({e.from(), e.to()});
   return edges;
 }
-std::set<std::string> Hosts(const Finding& f) { return {f.who().hosts().begin(), f.who().hosts().end()}; }
+std::set<std::string> Hosts(const Finding& f) {
+  return {f.who().hosts().begin(), f.who().hosts().end()};
+}
 std::set<std::string> Communicators(const Finding& f) {
   return {f.who().communicators().begin(), f.who().communicators().end()};
 }
 
-// ---------------------------------------------------------------------------------------------------------- duplicates
+// ----------------------------------------------------------------------------------------------------------
+// duplicates
 bool Same(const Candidate& a, const Candidate& b) {
   const Finding &x = a.finding, &y = b.finding;
   if (x.kind() != y.kind() || x.past() != y.past()) return false;
   // Two finders see an unmatched message from two sides: the counts, and where the waiting ends.
-  if (x.kind() == Kind::p2p_unmatched && a.communicator == b.communicator && a.stops_job && b.stops_job) return true;
-  if (x.kind() == Kind::undetermined) return a.communicator == b.communicator && x.title() == y.title();
+  if (x.kind() == Kind::p2p_unmatched && a.communicator == b.communicator && a.stops_job &&
+      b.stops_job)
+    return true;
+  if (x.kind() == Kind::undetermined)
+    return a.communicator == b.communicator && x.title() == y.title();
   if (Ranks(x) != Ranks(y) || Edges(x) != Edges(y) || Hosts(x) != Hosts(y)) return false;
-  if (Ranks(x).empty() && Edges(x).empty() && Hosts(x).empty()) return Communicators(x) == Communicators(y);
-  // One rank can be slow, or its calls differ, in several communicators: each is a statement of its own.
-  return a.communicator == b.communicator || a.communicator < 0 || b.communicator < 0 || ProcessKind(x.kind());
+  if (Ranks(x).empty() && Edges(x).empty() && Hosts(x).empty())
+    return Communicators(x) == Communicators(y);
+  // One rank can be slow, or its calls differ, in several communicators: each is a statement of its
+  // own.
+  return a.communicator == b.communicator || a.communicator < 0 || b.communicator < 0 ||
+         ProcessKind(x.kind());
 }
 
 void Absorb(Candidate* kept, const Candidate& other) {
@@ -63,22 +75,24 @@ void Absorb(Candidate* kept, const Candidate& other) {
   f.mutable_collateral()->clear_ranks();
   AddRanks(collateral, f.mutable_collateral()->mutable_ranks());
   for (const Evidence& e : o.evidence()) {
-    const bool known = std::any_of(f.evidence().begin(), f.evidence().end(), [&](const Evidence& have) {
-      return have.text() == e.text() && have.rank() == e.rank();
-    });
+    const bool known = std::any_of(
+        f.evidence().begin(), f.evidence().end(),
+        [&](const Evidence& have) { return have.text() == e.text() && have.rank() == e.rank(); });
     if (!known) *f.add_evidence() = e;
   }
   kept->stops_job |= other.stops_job;
 }
 
 std::vector<Candidate> DropDuplicates(std::vector<Candidate> candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::make_pair(a.order, -static_cast<int>(a.finding.confidence())) <
-           std::make_pair(b.order, -static_cast<int>(b.finding.confidence()));
-  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return std::make_pair(a.order, -static_cast<int>(a.finding.confidence())) <
+                            std::make_pair(b.order, -static_cast<int>(b.finding.confidence()));
+                   });
   std::vector<Candidate> kept;
   for (Candidate& c : candidates) {
-    auto it = std::find_if(kept.begin(), kept.end(), [&](const Candidate& k) { return Same(k, c); });
+    auto it =
+        std::find_if(kept.begin(), kept.end(), [&](const Candidate& k) { return Same(k, c); });
     if (it == kept.end()) {
       kept.push_back(std::move(c));
     } else {
@@ -88,15 +102,19 @@ std::vector<Candidate> DropDuplicates(std::vector<Candidate> candidates) {
   return kept;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- order
+// ----------------------------------------------------------------------------------------------------------------
+// order
 bool NotLater(const Candidate& a, const Candidate& b) {
-  return a.communicator != b.communicator || a.position == 0 || b.position == 0 || a.position <= b.position;
+  return a.communicator != b.communicator || a.position == 0 || b.position == 0 ||
+         a.position <= b.position;
 }
 
 // The rank that a stall finding names is why the message has no partner (yet).
 bool MessageAwaitsNamedRank(const Candidate& message, const Candidate& stall) {
-  if (message.finding.kind() != Kind::p2p_unmatched || stall.finding.kind() == Kind::p2p_unmatched) return false;
-  if (stall.finding.kind() != Kind::missing_rank && !ProcessKind(stall.finding.kind())) return false;
+  if (message.finding.kind() != Kind::p2p_unmatched || stall.finding.kind() == Kind::p2p_unmatched)
+    return false;
+  if (stall.finding.kind() != Kind::missing_rank && !ProcessKind(stall.finding.kind()))
+    return false;
   const std::set<int> named = Ranks(stall.finding);
   for (int rank : message.finding.who().ranks()) {
     if (named.count(rank)) return true;
@@ -109,7 +127,9 @@ bool MessageAwaitsNamedRank(const Candidate& message, const Candidate& stall) {
 
 // a is the reason of b, or of what b says.
 bool Explains(const Candidate& a, const Candidate& b) {
-  if (a.order == Class::kPast || b.order == Class::kPlan || b.order == Class::kPast || a.order == Class::kPlan) return false;
+  if (a.order == Class::kPast || b.order == Class::kPlan || b.order == Class::kPast ||
+      a.order == Class::kPlan)
+    return false;
   if (MessageAwaitsNamedRank(b, a)) return true;
   if (MessageAwaitsNamedRank(a, b)) return false;
   if (a.order >= b.order) return false;
@@ -125,7 +145,8 @@ bool Explains(const Candidate& a, const Candidate& b) {
   }
 }
 
-// Among findings that do not explain each other: what stops the job before what does not, then by class.
+// Among findings that do not explain each other: what stops the job before what does not, then by
+// class.
 std::vector<Candidate> Order(std::vector<Candidate> candidates) {
   const auto key = [](const Candidate& c) {
     const bool definite = c.finding.kind() != Kind::undetermined;
@@ -134,8 +155,8 @@ std::vector<Candidate> Order(std::vector<Candidate> candidates) {
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
-  // A reason goes before what it explains. (Explains() has no cycles: it follows the classes, but for messages that await a
-  // named rank.)
+  // A reason goes before what it explains. (Explains() has no cycles: it follows the classes, but
+  // for messages that await a named rank.)
   std::vector<Candidate> ordered;
   std::vector<bool> taken(candidates.size(), false);
   for (size_t round = 0; round < candidates.size(); ++round) {
@@ -148,18 +169,21 @@ std::vector<Candidate> Order(std::vector<Candidate> candidates) {
       }
       if (!waits) pick = i;
     }
-    if (pick == candidates.size()) pick = std::find(taken.begin(), taken.end(), false) - taken.begin();
+    if (pick == candidates.size())
+      pick = std::find(taken.begin(), taken.end(), false) - taken.begin();
     taken[pick] = true;
     ordered.push_back(candidates[pick]);
   }
   return ordered;
 }
 
-// -------------------------------------------------------------------------------------------------------------- summary
+// --------------------------------------------------------------------------------------------------------------
+// summary
 bool AnyOperation(const model::Job& job) {
   for (const model::Communicator& c : job.communicators) {
     for (const model::Member& m : c.members) {
-      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return true;
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty()))
+        return true;
     }
   }
   return false;
@@ -167,37 +191,56 @@ bool AnyOperation(const model::Job& job) {
 
 State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candidates) {
   if (job.processes.empty()) return State::unknown;
-  const auto any = [&](auto what) { return std::any_of(candidates.begin(), candidates.end(), what); };
+  const auto any = [&](auto what) {
+    return std::any_of(candidates.begin(), candidates.end(), what);
+  };
   if (any([](const Candidate& c) { return c.stops_job && !c.finding.past(); })) {
     return AnyOperation(job) ? State::hang : State::init_hang;
   }
   for (const Candidate& c : candidates) {
     if (c.finding.past()) continue;
     switch (c.order) {
-      case Class::kMismatch: return State::wrong_data;
-      case Class::kLiveness: return State::crashed;
-      case Class::kError: return State::unknown;
-      case Class::kStall: return State::hang;
-      case Class::kUndetermined: return State::unknown;
-      case Class::kSlow: return State::slow;
-      default: break;
+      case Class::kMismatch:
+        return State::wrong_data;
+      case Class::kLiveness:
+        return State::crashed;
+      case Class::kError:
+        return State::unknown;
+      case Class::kStall:
+        return State::hang;
+      case Class::kUndetermined:
+        return State::unknown;
+      case Class::kSlow:
+        return State::slow;
+      default:
+        break;
     }
   }
-  if (any([](const Candidate& c) { return c.finding.past() || c.order == Class::kPast; })) return State::recovered;
+  if (any([](const Candidate& c) { return c.finding.past() || c.order == Class::kPast; }))
+    return State::recovered;
   return State::healthy;
 }
 
 std::string StateText(State::Value state) {
   switch (state) {
-    case State::healthy: return "Nothing wrong was found.";
-    case State::slow: return "The job runs slowly.";
-    case State::hang: return "The job hangs.";
-    case State::init_hang: return "The job hangs while it sets up its communicators.";
-    case State::init_failure: return "The job failed while it set up its communicators.";
-    case State::crashed: return "The job lost a process.";
-    case State::wrong_data: return "The job computes with wrong data.";
-    case State::recovered: return "The job stood still for a while and went on.";
-    default: return "What the job does cannot be told.";
+    case State::healthy:
+      return "Nothing wrong was found.";
+    case State::slow:
+      return "The job runs slowly.";
+    case State::hang:
+      return "The job hangs.";
+    case State::init_hang:
+      return "The job hangs while it sets up its communicators.";
+    case State::init_failure:
+      return "The job failed while it set up its communicators.";
+    case State::crashed:
+      return "The job lost a process.";
+    case State::wrong_data:
+      return "The job computes with wrong data.";
+    case State::recovered:
+      return "The job stood still for a while and went on.";
+    default:
+      return "What the job does cannot be told.";
   }
 }
 
@@ -208,15 +251,19 @@ std::string Summary(const Diagnosis& d) {
     absl::StrAppend(&text, " ", first.title());
     if (!first.title().empty() && first.title().back() != '.') text += ".";
     if (!first.collateral().ranks().empty()) {
-      const std::set<int> waiting(first.collateral().ranks().begin(), first.collateral().ranks().end());
+      const std::set<int> waiting(first.collateral().ranks().begin(),
+                                  first.collateral().ranks().end());
       absl::StrAppend(&text, " Only waiting: ", RanksText(waiting), ".");
     }
     const int others = d.findings_size() - 1 - first.explains_size();
-    if (others > 0) absl::StrAppend(&text, " ", others, others == 1 ? " further finding does" : " further findings do",
-                                    " not follow from this one.");
+    if (others > 0)
+      absl::StrAppend(&text, " ", others,
+                      others == 1 ? " further finding does" : " further findings do",
+                      " not follow from this one.");
   }
   if (d.ranks_total() > d.ranks_seen()) {
-    absl::StrAppend(&text, " Records of ", d.ranks_seen(), " of ", d.ranks_total(), " ranks were read.");
+    absl::StrAppend(&text, " Records of ", d.ranks_seen(), " of ", d.ranks_total(),
+                    " ranks were read.");
   }
   return text;
 }
@@ -242,7 +289,8 @@ void CountRanks(const model::Job& job, Diagnosis* d) {
     unnamed += !named && p.trace.communicators_size() > 0;
   }
   d->set_ranks_seen(static_cast<uint32_t>(ranks.size()) + unnamed);
-  d->set_ranks_total(std::max<uint32_t>(d->ranks_seen(), static_cast<uint32_t>(std::max(job.world_size, 0))));
+  d->set_ranks_total(
+      std::max<uint32_t>(d->ranks_seen(), static_cast<uint32_t>(std::max(job.world_size, 0))));
 }
 
 }  // namespace
@@ -272,7 +320,8 @@ Diagnosis Diagnose(const model::Job& job) {
     f = candidates[i].finding;
     f.clear_explains();
     for (size_t j = 0; j < candidates.size(); ++j) {
-      if (i != j && Explains(candidates[i], candidates[j])) f.add_explains(static_cast<uint32_t>(j));
+      if (i != j && Explains(candidates[i], candidates[j]))
+        f.add_explains(static_cast<uint32_t>(j));
     }
   }
   CountRanks(job, &d);

@@ -1,8 +1,9 @@
 // Processes that are gone or frozen while others wait for them.
 //
-// That a process is gone says nothing by itself: jobs are ended. It is a finding only where the waiting of others ends at it,
-// where it left an operation unfinished that others lived on with, or where communicators that have never been used stand
-// there with one member frozen (creation hangs).
+// That a process is gone says nothing by itself: jobs are ended. It is a finding only where the
+// waiting of others ends at it, where it left an operation unfinished that others lived on with, or
+// where communicators that have never been used stand there with one member frozen (creation
+// hangs).
 #include <algorithm>
 #include <set>
 #include <string>
@@ -27,7 +28,8 @@ using model::Process;
 
 std::string CommandFor(const Process& p) {
   const std::string host = p.host.empty() ? "<host>" : p.host;
-  return absl::StrCat("ssh ", host, " 'ps -o pid,stat,wchan,lstart,cmd -p ", p.trace.process().pid(),
+  return absl::StrCat("ssh ", host, " 'ps -o pid,stat,wchan,lstart,cmd -p ",
+                      p.trace.process().pid(),
                       "; dmesg -T | grep -i -e oom -e killed -e segfault -e xid'");
 }
 
@@ -40,27 +42,35 @@ struct Words {
 Words WordsFor(End end) {
   switch (end) {
     case End::kRankFrozen:
-      return {Kind::process_stopped, Confidence::established, "exists and does not run (stopped or frozen)",
-              "See who stopped the process: a debugger, a signal, the freezer of its container; `kill -CONT` lets it go on."};
+      return {Kind::process_stopped, Confidence::established,
+              "exists and does not run (stopped or frozen)",
+              "See who stopped the process: a debugger, a signal, the freezer of its container; "
+              "`kill -CONT` lets it go on."};
     case End::kRankLost:
       return {Kind::process_exited, Confidence::possible, "is gone or frozen",
               "Look whether the process still exists and in which state."};
     case End::kRankExited:
       return {Kind::process_exited, Confidence::probable, "has exited in order",
-              "See why its program ended before the others': fewer inputs, an early exit, an exception that was handled."};
+              "See why its program ended before the others': fewer inputs, an early exit, an "
+              "exception that was handled."};
     default:
       return {Kind::process_exited, Confidence::established, "is gone without a clean end",
-              "See how it ended: exit status in the launcher's log, out-of-memory killer, crash, a signal."};
+              "See how it ended: exit status in the launcher's log, out-of-memory killer, crash, a "
+              "signal."};
   }
 }
 
 // Kind and confidence of a process whose life is one of the ends.
 End EndOfLife(Life life) {
   switch (life) {
-    case Life::kFrozen: return End::kRankFrozen;
-    case Life::kGoneOrFrozen: return End::kRankLost;
-    case Life::kExited: return End::kRankExited;
-    default: return End::kRankDead;
+    case Life::kFrozen:
+      return End::kRankFrozen;
+    case Life::kGoneOrFrozen:
+      return End::kRankLost;
+    case Life::kExited:
+      return End::kRankExited;
+    default:
+      return End::kRankDead;
   }
 }
 
@@ -71,8 +81,11 @@ void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
   *f->add_evidence() = MemberEvidence(
       a.job, *m, 0,
       a.input.ranks[rank].inferred
-          ? absl::StrCat(a.RankName(rank), " left no clean end and its last sign of life is older than the wait of the others, who "
-                         "aborted long before the stall time and ended in order: an error told them")
+          ? absl::StrCat(
+                a.RankName(rank),
+                " left no clean end and its last sign of life is older than the wait of the "
+                "others, who "
+                "aborted long before the stall time and ended in order: an error told them")
           : absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
   if (comm < 0) return;
   const bool p2p = a.input.comms[comm].p2p;
@@ -81,9 +94,11 @@ void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
     if (op.p2p() == p2p) last = &op;
   }
   if (last != nullptr) {
-    *f->add_evidence() = MemberEvidence(a.job, *m, last->raw.row(),
-                                        absl::StrCat("its newest call on ", a.CommunicatorOf(comm).Label(), " is number ",
-                                                     last->position(), ", ", OpText(last->raw), Finished(*last) ? ", finished" : ""));
+    *f->add_evidence() =
+        MemberEvidence(a.job, *m, last->raw.row(),
+                       absl::StrCat("its newest call on ", a.CommunicatorOf(comm).Label(),
+                                    " is number ", last->position(), ", ", OpText(last->raw),
+                                    Finished(*last) ? ", finished" : ""));
   }
 }
 
@@ -93,8 +108,10 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
       case End::kRankDead:
       case End::kRankFrozen:
       case End::kRankLost:
-      case End::kRankExited: break;
-      default: continue;
+      case End::kRankExited:
+        break;
+      default:
+        continue;
     }
     std::set<int> ranks;
     for (int n : group.nodes) ranks.insert(a.NodeAt(n).rank);
@@ -104,15 +121,19 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
     Finding& f = c.finding;
     f.set_kind(words.kind);
     f.set_confidence(words.confidence);
-    const bool inferred = std::any_of(ranks.begin(), ranks.end(), [&](int r) { return a.input.ranks[r].inferred; });
+    const bool inferred =
+        std::any_of(ranks.begin(), ranks.end(), [&](int r) { return a.input.ranks[r].inferred; });
     if (words.confidence == Confidence::established && (inferred || !a.AllSeen(group.comm))) {
       f.set_confidence(Confidence::probable);
     }
     AddRanks(a.JobRanks(ranks), f.mutable_who()->mutable_ranks());
     std::string names;
     for (int r : ranks) absl::StrAppend(&names, names.empty() ? "" : ", ", a.RankName(r));
-    const std::string place = group.comm < 0 ? "" : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
-    f.set_title(absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
+    const std::string place =
+        group.comm < 0 ? ""
+                       : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
+    f.set_title(
+        absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
     for (int r : ranks) {
       if (f.evidence_size() < 8) AddLife(a, group.comm, r, &f);
       const Process* p = a.ProcessOf(r);
@@ -125,22 +146,27 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
   }
 }
 
-// Nobody waits for it any more, or nobody stands still: it died with operations open and others lived on.
+// Nobody waits for it any more, or nobody stands still: it died with operations open and others
+// lived on.
 void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
   for (const Process& p : a.job.processes) {
     if (p.life != Life::kGone) continue;
     for (const Communicator& comm : a.job.communicators) {
       for (const Member& m : comm.members) {
         if (m.process != p.index) continue;
-        const auto open = std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
+        const auto open =
+            std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
         if (open == m.ops.end()) continue;
         const double stall = p.trace.settings().stall_seconds() * 1e9;
-        const bool lived_on = std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
-          return other.has_record() && other.process != p.index &&
-                 static_cast<double>(a.job.processes[other.process].last_sign_ns - p.last_sign_ns) > stall;
-        });
+        const bool lived_on =
+            std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
+              return other.has_record() && other.process != p.index &&
+                     static_cast<double>(a.job.processes[other.process].last_sign_ns -
+                                         p.last_sign_ns) > stall;
+            });
         const bool known = std::any_of(out->begin(), out->end(), [&](const Candidate& c) {
-          return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(), m.job_rank) > 0;
+          return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(),
+                            m.job_rank) > 0;
         });
         if (!lived_on || known || m.job_rank < 0) continue;
         Candidate c;
@@ -152,9 +178,11 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
         f.set_confidence(Confidence::possible);
         AddRanks({m.job_rank}, f.mutable_who()->mutable_ranks());
         f.mutable_who()->add_communicators(comm.Label());
-        f.set_title(absl::StrCat("The process of ", RankText(comm, m), " is gone without a clean end; it left ", OpText(open->raw),
+        f.set_title(absl::StrCat("The process of ", RankText(comm, m),
+                                 " is gone without a clean end; it left ", OpText(open->raw),
                                  " unfinished while others lived on"));
-        *f.add_evidence() = MemberEvidence(a.job, m, open->raw.row(), absl::StrCat(OpText(open->raw), " is open"));
+        *f.add_evidence() =
+            MemberEvidence(a.job, m, open->raw.row(), absl::StrCat(OpText(open->raw), " is open"));
         *f.add_evidence() = MemberEvidence(a.job, m, 0, p.life_evidence);
         f.set_refuted_by("a launcher that ended this process on purpose");
         f.mutable_next()->set_text(WordsFor(End::kRankDead).next);
@@ -171,7 +199,8 @@ bool OnlyCreated(const Job& job) {
   for (const Communicator& comm : job.communicators) {
     any |= comm.n_ranks > 1;
     for (const Member& m : comm.members) {
-      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return false;
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty()))
+        return false;
       if (m.raw != nullptr && m.raw->finalized_ns() != 0) return false;
     }
   }
@@ -193,14 +222,18 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
       const Process& p = job.processes[m->process];
       Words words = WordsFor(EndOfLife(p.life));
       if (p.life == Life::kGoneOrFrozen) {
-        // Creation talks over sockets: had the process ended, they would be closed and creation would have failed.
+        // Creation talks over sockets: had the process ended, they would be closed and creation
+        // would have failed.
         words = WordsFor(End::kRankFrozen);
         words.confidence = Confidence::possible;
-        words.what = "does not run (stopped or frozen; had it ended, the others' connections to it would be closed)";
+        words.what =
+            "does not run (stopped or frozen; had it ended, the others' connections to it would be "
+            "closed)";
       }
       const double stall = p.trace.settings().stall_seconds() * 1e9;
       const bool waited = std::any_of(others.begin(), others.end(), [&](const Member* other) {
-        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >= stall;
+        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >=
+               stall;
       });
       if (!waited) continue;
       Candidate c;
@@ -215,13 +248,18 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
       std::set<int> waiting;
       for (const Member* other : others) waiting.insert(other->job_rank);
       AddRanks(waiting, f.mutable_collateral()->mutable_ranks());
-      f.set_title(absl::StrCat("The process of ", RankText(comm, *m), " ", words.what, " while communicator ", comm.Label(),
-                               " is set up"));
-      *f.add_evidence() = MemberEvidence(job, *m, 0, absl::StrCat(RankText(comm, *m), ": ", p.life_evidence));
+      f.set_title(absl::StrCat("The process of ", RankText(comm, *m), " ", words.what,
+                               " while communicator ", comm.Label(), " is set up"));
+      *f.add_evidence() =
+          MemberEvidence(job, *m, 0, absl::StrCat(RankText(comm, *m), ": ", p.life_evidence));
       for (const Member* other : others) {
         if (f.evidence_size() >= 4) break;
-        *f.add_evidence() = MemberEvidence(job, *other, 0, absl::StrCat(RankText(comm, *other), " has the communicator and has called "
-                                                                        "no operation; ", job.processes[other->process].life_evidence));
+        *f.add_evidence() =
+            MemberEvidence(job, *other, 0,
+                           absl::StrCat(RankText(comm, *other),
+                                        " has the communicator and has called "
+                                        "no operation; ",
+                                        job.processes[other->process].life_evidence));
       }
       f.set_refuted_by("a sign of life of this process newer than those of the others");
       f.mutable_next()->set_text(words.next);
@@ -232,8 +270,9 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
   }
 }
 
-// The same without anybody who is seen to have halted, but with members of whom nothing is known. (A job that has its
-// communicators and takes long to load a model looks like this too: nobody is accused.)
+// The same without anybody who is seen to have halted, but with members of whom nothing is known.
+// (A job that has its communicators and takes long to load a model looks like this too: nobody is
+// accused.)
 void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
   for (const Communicator& comm : job.communicators) {
     std::set<int> missing;
@@ -243,7 +282,8 @@ void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
     for (const Member& m : comm.members) {
       if (!m.has_record()) {
         missing.insert(m.job_rank);
-        if (missing.size() <= 8) absl::StrAppend(&names, names.empty() ? "" : ", ", RankText(comm, m));
+        if (missing.size() <= 8)
+          absl::StrAppend(&names, names.empty() ? "" : ", ", RankText(comm, m));
         continue;
       }
       const Process& p = job.processes[m.process];
@@ -259,13 +299,18 @@ void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
     f.set_kind(Kind::undetermined);
     f.set_confidence(Confidence::possible);
     f.mutable_who()->add_communicators(comm.Label());
-    f.set_title(absl::StrCat("Communicator ", comm.Label(), " was created and no operation was ever called; of ", names,
+    f.set_title(absl::StrCat("Communicator ", comm.Label(),
+                             " was created and no operation was ever called; of ", names,
                              " there is no record"));
-    *f.add_evidence() = MemberEvidence(job, *waiting, 0, absl::StrCat(RankText(comm, *waiting), " has the communicator and has called no "
-                                                                      "operation for longer than the stall time"));
+    *f.add_evidence() = MemberEvidence(job, *waiting, 0,
+                                       absl::StrCat(RankText(comm, *waiting),
+                                                    " has the communicator and has called no "
+                                                    "operation for longer than the stall time"));
     f.set_refuted_by("the record of that rank, or a program that has nothing to communicate yet");
-    f.mutable_next()->set_text(absl::StrCat("Get the record of ", names, " and see whether its process lives."));
-    f.mutable_next()->set_command("ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
+    f.mutable_next()->set_text(
+        absl::StrCat("Get the record of ", names, " and see whether its process lives."));
+    f.mutable_next()->set_command(
+        "ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
     out->push_back(std::move(c));
   }
 }

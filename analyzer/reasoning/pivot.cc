@@ -11,9 +11,11 @@ namespace {
 
 using Phase = EdgeEnd::Phase;
 
-// The receiver is ready for more than has arrived. (A receive that is not posted is back-pressure, not a loss.)
+// The receiver is ready for more than has arrived. (A receive that is not posted is back-pressure,
+// not a loss.)
 bool WaitsForData(const EdgeEnd& recv) {
-  return recv.phase == Phase::kOpen && recv.state == trace::RECV_WAIT && (!recv.counted || recv.posted > recv.moved);
+  return recv.phase == Phase::kOpen && recv.state == trace::RECV_WAIT &&
+         (!recv.counted || recv.posted > recv.moved);
 }
 
 // An edge's in-side has what the receiving rank needs: nothing is missing there.
@@ -22,8 +24,8 @@ bool Satisfied(const EdgeView& edge) {
   return edge.recv.phase == Phase::kOpen && edge.recv.state == trace::RECV_GPU_WAIT;
 }
 
-// The sending rank's GPU owes data on this edge. Without SendPeerWait (before API 4) SendGPUWait also means "no credit";
-// then only a receiver that waits tells.
+// The sending rank's GPU owes data on this edge. Without SendPeerWait (before API 4) SendGPUWait
+// also means "no credit"; then only a receiver that waits tells.
 bool Owes(const EdgeView& edge) {
   if (edge.send.phase != Phase::kOpen || edge.send.state != trace::SEND_GPU_WAIT) return false;
   if (edge.recv.phase == Phase::kOpen) return edge.recv.state == trace::RECV_WAIT;
@@ -32,8 +34,8 @@ bool Owes(const EdgeView& edge) {
 
 void Add(std::vector<Suspect>* suspects, Suspect suspect, int edge) {
   for (Suspect& known : *suspects) {
-    if (known.kind == suspect.kind && known.from == suspect.from && known.to == suspect.to && known.rank == suspect.rank &&
-        known.unit == suspect.unit) {
+    if (known.kind == suspect.kind && known.from == suspect.from && known.to == suspect.to &&
+        known.rank == suspect.rank && known.unit == suspect.unit) {
       if (edge >= 0) known.edges.push_back(edge);
       known.weak = known.weak && suspect.weak;
       return;
@@ -43,8 +45,8 @@ void Add(std::vector<Suspect>* suspects, Suspect suspect, int edge) {
   suspects->push_back(std::move(suspect));
 }
 
-// Ranks between which data moves without steps on this channel, as one name each. A rank with both an in- and an out-edge
-// stands alone; the others of a host cannot be told apart.
+// Ranks between which data moves without steps on this channel, as one name each. A rank with both
+// an in- and an out-edge stands alone; the others of a host cannot be told apart.
 class Units {
  public:
   Units(const PivotQuery& query, int channel) : query_(query) {
@@ -112,7 +114,8 @@ void RingPivot(const PivotQuery& query, int channel, std::vector<Suspect>* suspe
     }
     no_unit += !from || !to;
   }
-  const auto sources = std::count_if(sides.begin(), sides.end(), [](const auto& s) { return s.second.in == 0; });
+  const auto sources =
+      std::count_if(sides.begin(), sides.end(), [](const auto& s) { return s.second.in == 0; });
   for (const auto& [unit, side] : sides) {
     if (side.owing_edge < 0 || side.unknown || side.satisfied != side.in) continue;
     // Without an in-edge: the start of a chain, or its in-edge was not recorded.
@@ -121,10 +124,12 @@ void RingPivot(const PivotQuery& query, int channel, std::vector<Suspect>* suspe
   }
 }
 
-// Tree: data goes up and comes down the same pair of ranks, so the receiver of "down" starves with its own parent. A rank
-// that owes to a neighbour and misses nothing but that neighbour's answer is a candidate; a root that waits for one child
-// looks the same. Each rank has another place in the next channel's tree, so the candidates of all channels are cut.
-void TreePivot(const PivotQuery& query, const std::set<int>& channels, std::vector<Suspect>* suspects) {
+// Tree: data goes up and comes down the same pair of ranks, so the receiver of "down" starves with
+// its own parent. A rank that owes to a neighbour and misses nothing but that neighbour's answer is
+// a candidate; a root that waits for one child looks the same. Each rank has another place in the
+// next channel's tree, so the candidates of all channels are cut.
+void TreePivot(const PivotQuery& query, const std::set<int>& channels,
+               std::vector<Suspect>* suspects) {
   std::optional<std::set<std::string>> common;
   int witness = -1;
   for (int channel : channels) {
@@ -155,7 +160,8 @@ void TreePivot(const PivotQuery& query, const std::set<int>& channels, std::vect
     std::set<std::string> candidates;
     for (const auto& [unit, to] : owes) {
       const std::set<std::string>& missing = misses[unit];
-      if (missing.empty() || (missing.size() == 1 && to.count(*missing.begin()))) candidates.insert(unit);
+      if (missing.empty() || (missing.size() == 1 && to.count(*missing.begin())))
+        candidates.insert(unit);
     }
     if (!common) {
       common = std::move(candidates);
@@ -186,13 +192,15 @@ trace::StepState StepThatTells(const trace::Edge& edge, uint32_t profiler_api) {
 EdgeVerdict Judge(const EdgeView& edge) {
   const EdgeEnd &send = edge.send, &recv = edge.recv;
   const bool both_open = send.phase == Phase::kOpen && recv.phase == Phase::kOpen;
-  if (both_open && send.counted && recv.counted && send.total != recv.total) return EdgeVerdict::kUnequal;
-  if (recv.phase == Phase::kOpen && recv.state == trace::RECV_FLUSH_WAIT) return EdgeVerdict::kFlush;
+  if (both_open && send.counted && recv.counted && send.total != recv.total)
+    return EdgeVerdict::kUnequal;
+  if (recv.phase == Phase::kOpen && recv.state == trace::RECV_FLUSH_WAIT)
+    return EdgeVerdict::kFlush;
   if (WaitsForData(recv)) {
     if (send.phase == Phase::kOver) return EdgeVerdict::kWire;
     if (both_open) {
-      // The counts come first: on sockets a send is "done" when the kernel's buffer took it, and the newest step then shows
-      // SendGPUWait although nothing arrived.
+      // The counts come first: on sockets a send is "done" when the kernel's buffer took it, and
+      // the newest step then shows SendGPUWait although nothing arrived.
       if (send.counted && recv.counted && send.moved > recv.moved) return EdgeVerdict::kWire;
       if (send.state == trace::SEND_WAIT) return EdgeVerdict::kWire;
       if (send.state == trace::SEND_PEER_WAIT) return EdgeVerdict::kControl;
@@ -200,7 +208,8 @@ EdgeVerdict Judge(const EdgeView& edge) {
     }
     return EdgeVerdict::kSilent;
   }
-  if (recv.phase == Phase::kOpen && recv.state == trace::RECV_GPU_WAIT) return EdgeVerdict::kBackedUp;
+  if (recv.phase == Phase::kOpen && recv.state == trace::RECV_GPU_WAIT)
+    return EdgeVerdict::kBackedUp;
   if (send.phase == Phase::kOpen && recv.phase == Phase::kNotBegun) {
     return send.state == trace::SEND_GPU_WAIT ? EdgeVerdict::kStarved : EdgeVerdict::kBackedUp;
   }
@@ -218,14 +227,22 @@ std::vector<Suspect> FindSuspects(const PivotQuery& query) {
       case EdgeVerdict::kWire:
         suspect.weak = edge.send.phase == Phase::kOver;
         break;
-      case EdgeVerdict::kControl: suspect.kind = Suspect::kControl; break;
-      case EdgeVerdict::kFlush: suspect.kind = Suspect::kFlush; break;
-      case EdgeVerdict::kUnequal: suspect.kind = Suspect::kUnequal; break;
-      default: continue;
+      case EdgeVerdict::kControl:
+        suspect.kind = Suspect::kControl;
+        break;
+      case EdgeVerdict::kFlush:
+        suspect.kind = Suspect::kFlush;
+        break;
+      case EdgeVerdict::kUnequal:
+        suspect.kind = Suspect::kUnequal;
+        break;
+      default:
+        continue;
     }
     Add(&suspects, std::move(suspect), static_cast<int>(i));
   }
-  // A direct statement of an edge goes before what the pattern suggests (2.4: verdict of 2.2, then 2.3).
+  // A direct statement of an edge goes before what the pattern suggests (2.4: verdict of 2.2,
+  // then 2.3).
   if (!suspects.empty()) return suspects;
   if (query.pattern == Pattern::kRing) {
     for (int channel : channels) RingPivot(query, channel, &suspects);

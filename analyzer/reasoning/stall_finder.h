@@ -17,10 +17,11 @@ namespace ringscope::reasoning {
 struct RootGroup {
   graph::End cls;
   std::vector<const graph::Root*> roots;
-  int comm = -1;           // communicator of the graph in which the roots are waited for; -1 none
+  int comm = -1;  // communicator of the graph in which the roots are waited for; -1 none
   uint64_t position = 0;
   std::vector<int> nodes;  // of all roots
-  std::set<int> waiting;   // ranks of the graph that have something stuck which leads here (the roots' own included)
+  std::set<int> waiting;   // ranks of the graph that have something stuck which leads here (the
+                           // roots' own included)
 };
 
 class StallAnalysis {
@@ -34,7 +35,8 @@ class StallAnalysis {
   std::vector<RootGroup> groups;
 
   const graph::Node& NodeAt(int n) const { return result.nodes[n]; }
-  // Ranks of the graph in words and as members; `comm` gives the member of that communicator where there is one.
+  // Ranks of the graph in words and as members; `comm` gives the member of that communicator where
+  // there is one.
   std::string RankName(int rank) const;
   std::set<int> JobRanks(const std::set<int>& ranks) const;
   const model::Member* MemberIn(int comm, int rank) const;
@@ -46,7 +48,8 @@ class StallAnalysis {
   std::string MissingMembers(int comm) const;
   int MembersSeen(int comm) const;
 
-  // Fills who.communicators, collateral, evidence of the way from the waiting ranks to the group, and where it bites.
+  // Fills who.communicators, collateral, evidence of the way from the waiting ranks to the group,
+  // and where it bites.
   void Describe(const RootGroup& group, Candidate* candidate) const;
   // Row of the edge table that an index of Node::edges names, as evidence.
   void AddEdgeEvidence(const graph::Node& node, Finding* finding) const;

@@ -17,22 +17,30 @@ using graph::Stage;
 
 namespace {
 
-constexpr size_t kMaxHops = 10;       // lines of evidence for one way
+constexpr size_t kMaxHops = 10;  // lines of evidence for one way
 constexpr size_t kMaxEdgeLines = 8;
 
 bool AtHost(End cls) {
-  return cls == End::kRankDead || cls == End::kRankFrozen || cls == End::kRankLost || cls == End::kRankExited;
+  return cls == End::kRankDead || cls == End::kRankFrozen || cls == End::kRankLost ||
+         cls == End::kRankExited;
 }
 
 std::string StepText(trace::StepState state) {
   switch (state) {
-    case trace::SEND_GPU_WAIT: return "waits for its GPU to produce data";
-    case trace::SEND_PEER_WAIT: return "waits for the receiver's clear-to-send";
-    case trace::SEND_WAIT: return "waits for the network to complete a send";
-    case trace::RECV_WAIT: return "waits for data";
-    case trace::RECV_FLUSH_WAIT: return "waits for received data to reach GPU memory";
-    case trace::RECV_GPU_WAIT: return "waits for its GPU to take received data";
-    default: return "has no step open";
+    case trace::SEND_GPU_WAIT:
+      return "waits for its GPU to produce data";
+    case trace::SEND_PEER_WAIT:
+      return "waits for the receiver's clear-to-send";
+    case trace::SEND_WAIT:
+      return "waits for the network to complete a send";
+    case trace::RECV_WAIT:
+      return "waits for data";
+    case trace::RECV_FLUSH_WAIT:
+      return "waits for received data to reach GPU memory";
+    case trace::RECV_GPU_WAIT:
+      return "waits for its GPU to take received data";
+    default:
+      return "has no step open";
   }
 }
 
@@ -53,7 +61,8 @@ void StallAnalysis::Place(const Root& root, int* comm, uint64_t* position) const
   std::tuple<int64_t, uint64_t, int> best{0, 0, -1};
   const auto consider = [&](const Node& node) {
     if (node.comm < 0) return;
-    const std::tuple<int64_t, uint64_t, int> at{input.comms[node.comm].begin_ns, node.position, node.comm};
+    const std::tuple<int64_t, uint64_t, int> at{input.comms[node.comm].begin_ns, node.position,
+                                                node.comm};
     if (std::get<2>(best) < 0 || at < best) best = at;
   };
   std::deque<std::pair<int, int>> queue;
@@ -84,10 +93,11 @@ void StallAnalysis::Group() {
     int comm = -1;
     uint64_t position = 0;
     Place(root, &comm, &position);
-    // Edges of one communicator belong together whatever their kind; a cycle is one thing; what is wrong with a process is
-    // so wherever it is waited for.
+    // Edges of one communicator belong together whatever their kind; a cycle is one thing; what is
+    // wrong with a process is so wherever it is waited for.
     int kind = static_cast<int>(root.cls), part = comm;
-    if (root.cls == End::kNetControl || root.cls == End::kRecvFlush) kind = static_cast<int>(End::kNetEdge);
+    if (root.cls == End::kNetControl || root.cls == End::kRecvFlush)
+      kind = static_cast<int>(End::kNetEdge);
     if (root.cls == End::kCycle) part = static_cast<int>(i);
     if (AtHost(root.cls) || root.cls == End::kNoRecord) part = -1;
     const auto [it, fresh] = index.try_emplace({kind, part, 0}, groups.size());
@@ -106,7 +116,8 @@ void StallAnalysis::Group() {
   for (RootGroup& group : groups) FindWaiting(&group);
   // Who has waited longest first: of two independent ends that one stopped the job.
   std::stable_sort(groups.begin(), groups.end(), [this](const RootGroup& a, const RootGroup& b) {
-    return (a.comm < 0 ? 0 : input.comms[a.comm].begin_ns) < (b.comm < 0 ? 0 : input.comms[b.comm].begin_ns);
+    return (a.comm < 0 ? 0 : input.comms[a.comm].begin_ns) <
+           (b.comm < 0 ? 0 : input.comms[b.comm].begin_ns);
   });
 }
 
@@ -119,7 +130,8 @@ void StallAnalysis::FindWaiting(RootGroup* group) const {
     if (node.kind == Node::kOp && node.rank >= 0) {
       const auto& entered = input.graph.comms[node.comm];
       const auto at = std::find(entered.ranks.begin(), entered.ranks.end(), node.rank);
-      if (at != entered.ranks.end() && entered.entered[at - entered.ranks.begin()] >= node.position) {
+      if (at != entered.ranks.end() &&
+          entered.entered[at - entered.ranks.begin()] >= node.position) {
         group->waiting.insert(node.rank);
       }
     }
@@ -132,7 +144,8 @@ void StallAnalysis::FindWaiting(RootGroup* group) const {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- words
+// ----------------------------------------------------------------------------------------------------------------
+// words
 const model::Process* StallAnalysis::ProcessOf(int rank) const {
   const int p = input.ranks[rank].process;
   return p < 0 ? nullptr : &job.processes[p];
@@ -154,7 +167,8 @@ const model::Member* StallAnalysis::MemberIn(int comm, int rank) const {
 std::string StallAnalysis::RankName(int rank) const {
   const RankInfo& info = input.ranks[rank];
   if (info.job_rank >= 0) return absl::StrCat("rank ", info.job_rank);
-  return RankText(job.communicators[info.communicator], job.communicators[info.communicator].members[info.member]);
+  return RankText(job.communicators[info.communicator],
+                  job.communicators[info.communicator].members[info.member]);
 }
 
 std::set<int> StallAnalysis::JobRanks(const std::set<int>& ranks) const {
@@ -170,7 +184,8 @@ bool StallAnalysis::AllSeen(int comm) const { return MissingMembers(comm).empty(
 
 int StallAnalysis::MembersSeen(int comm) const {
   int seen = 0;
-  for (int r : input.graph.comms[comm].ranks) seen += input.graph.ranks[r].host != graph::Host::kNoRecord;
+  for (int r : input.graph.comms[comm].ranks)
+    seen += input.graph.ranks[r].host != graph::Host::kNoRecord;
   return seen;
 }
 
@@ -187,13 +202,15 @@ std::string StallAnalysis::MissingMembers(int comm) const {
       ++more;
     }
   }
-  return absl::StrCat(absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  return absl::StrCat(absl::StrJoin(missing, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
 uint32_t StallAnalysis::RowOf(const Node& op) const {
   for (size_t i = 0; i < input.graph.ops.size(); ++i) {
     const graph::Participation& p = input.graph.ops[i];
-    if (p.comm == op.comm && p.rank == op.rank && p.position == op.position) return input.ops[i].op->raw.row();
+    if (p.comm == op.comm && p.rank == op.rank && p.position == op.position)
+      return input.ops[i].op->raw.row();
   }
   return 0;
 }
@@ -208,15 +225,17 @@ std::string StallAnalysis::OpName(const Node& op) const {
       if (found != nullptr) break;
       found = other.Collective(op.position);
     }
-    return absl::StrCat(found == nullptr ? "operation" : FuncText(found->raw.func()), " #", op.position, " of ", c.Label());
+    return absl::StrCat(found == nullptr ? "operation" : FuncText(found->raw.func()), " #",
+                        op.position, " of ", c.Label());
   }
   if (m != nullptr) {
     for (const model::Op& found : m->ops) {
       if (!found.p2p() || found.position() != op.position) continue;
       const int peer = found.raw.peer();
       const bool send = found.raw.func() == trace::SEND;
-      std::string name = found.raw.tail_tasks() > 0 ? absl::StrCat("group of ", found.raw.tail_tasks(), " messages")
-                                                    : FuncText(found.raw.func());
+      std::string name = found.raw.tail_tasks() > 0
+                             ? absl::StrCat("group of ", found.raw.tail_tasks(), " messages")
+                             : FuncText(found.raw.func());
       if (found.raw.tail_tasks() == 0 && peer >= 0 && peer < c.n_ranks) {
         absl::StrAppend(&name, send ? " to " : " from ", RankText(c, c.members[peer]));
       }
@@ -235,27 +254,33 @@ std::string StallAnalysis::Hop(int n, int next) const {
   switch (to.kind) {
     case Node::kOp: {
       if (to.rank == node.rank && to.comm == node.comm && input.comms[node.comm].p2p) {
-        return absl::StrCat("on ", who, " ", what, " runs in one kernel with ", OpName(to), ", which has not finished");
+        return absl::StrCat("on ", who, " ", what, " runs in one kernel with ", OpName(to),
+                            ", which has not finished");
       }
       if (to.rank == node.rank) {
-        return absl::StrCat("on ", who, " ", what, " is queued behind ", OpName(to), ", which has not finished");
+        return absl::StrCat("on ", who, " ", what, " is queued behind ", OpName(to),
+                            ", which has not finished");
       }
       if (input.comms[node.comm].p2p) {
-        return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank), ", which has not started its side of it");
+        return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank),
+                            ", which has not started its side of it");
       }
       const auto& comm = input.graph.comms[to.comm];
       const auto at = std::find(comm.ranks.begin(), comm.ranks.end(), to.rank);
-      const bool entered = at != comm.ranks.end() && comm.entered[at - comm.ranks.begin()] >= to.position;
+      const bool entered =
+          at != comm.ranks.end() && comm.entered[at - comm.ranks.begin()] >= to.position;
       return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank), ", which has not ",
                           entered ? "started it on its GPU" : "entered it");
     }
     case Node::kUnmatched:
-      return absl::StrCat(who, " waits in ", what, ": ", RankName(to.rank), " has not called message ", to.position,
-                          " of that direction");
+      return absl::StrCat(who, " waits in ", what, ": ", RankName(to.rank),
+                          " has not called message ", to.position, " of that direction");
     case Node::kMissingRecord:
-      return absl::StrCat(who, " waits in ", what, "; of ", RankName(to.rank), " there is no record");
+      return absl::StrCat(who, " waits in ", what, "; of ", RankName(to.rank),
+                          " there is no record");
     case Node::kHost:
-      if (to.rank == node.rank) return absl::StrCat(who, " has entered ", what, " and the call has not enqueued it");
+      if (to.rank == node.rank)
+        return absl::StrCat(who, " has entered ", what, " and the call has not enqueued it");
       return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank));
     case Node::kGpu:
       if (to.rank == node.rank) return absl::StrCat(who, " waits in ", what, " for its own GPU");
@@ -275,8 +300,9 @@ void StallAnalysis::AddEdgeEvidence(const Node& node, Finding* finding) const {
       const EdgeEnd& end = send ? view.send : view.recv;
       if (!side || lines >= kMaxEdgeLines) continue;
       const model::Process& p = job.processes[side->process];
-      std::string text = absl::StrCat("edge ", RankName(view.from), " -> ", RankName(view.to), ", channel ", view.channel,
-                                      send ? ", sender: " : ", receiver: ");
+      std::string text =
+          absl::StrCat("edge ", RankName(view.from), " -> ", RankName(view.to), ", channel ",
+                       view.channel, send ? ", sender: " : ", receiver: ");
       if (end.phase == EdgeEnd::kOpen) {
         absl::StrAppend(&text, end.done, " of ", end.total, " steps done, ", end.moved,
                         send ? " handed to the network, " : " arrived, ", StepText(end.state));
@@ -303,7 +329,8 @@ void StallAnalysis::Describe(const RootGroup& group, Candidate* candidate) const
   if (group.comm >= 0) {
     candidate->communicator = input.comms[group.comm].communicator;
     candidate->position = input.comms[group.comm].p2p ? 0 : group.position;
-    if (finding.who().communicators().empty()) finding.mutable_who()->add_communicators(CommunicatorOf(group.comm).Label());
+    if (finding.who().communicators().empty())
+      finding.mutable_who()->add_communicators(CommunicatorOf(group.comm).Label());
   }
   std::set<int> collateral = JobRanks(group.waiting);
   for (int rank : finding.who().ranks()) collateral.erase(rank);
@@ -316,7 +343,9 @@ void StallAnalysis::Describe(const RootGroup& group, Candidate* candidate) const
   size_t tried = 0;
   std::set<int> ranks_tried;
   for (int start : result.starts) {
-    if (group.waiting.count(NodeAt(start).rank) == 0 || !ranks_tried.insert(NodeAt(start).rank).second) continue;
+    if (group.waiting.count(NodeAt(start).rank) == 0 ||
+        !ranks_tried.insert(NodeAt(start).rank).second)
+      continue;
     std::vector<int> path = result.Path(start, all);
     if (path.size() > best.size()) best = std::move(path);
     if (++tried == 16) break;
@@ -328,7 +357,8 @@ void StallAnalysis::Describe(const RootGroup& group, Candidate* candidate) const
     if (m == nullptr || !m->has_record()) continue;
     const auto& comm = input.graph.comms[node.comm];
     const auto at = std::find(comm.ranks.begin(), comm.ranks.end(), node.rank);
-    if (at == comm.ranks.end() || comm.entered[at - comm.ranks.begin()] < node.position) continue;  // said by the hop before
+    if (at == comm.ranks.end() || comm.entered[at - comm.ranks.begin()] < node.position)
+      continue;  // said by the hop before
     *finding.add_evidence() = MemberEvidence(job, *m, RowOf(node), Hop(best[i], best[i + 1]));
   }
 }

@@ -77,6 +77,13 @@ inline constexpr double kFreezeHeartbeats = 2;  // periods of the recorder threa
 inline constexpr double kOverlap =
     0.5;  // two spans are "at the same time" when they share so much of the shorter
 
+// ---- Stalls
+// A process that ended or froze after so much of the others' wait was there while they waited: its end is not why. The wait
+// lasts the stall time (minutes), clocks of hosts differ by milliseconds, so the exact share does not matter.
+inline constexpr double kLivedThrough = 0.5;
+// An aborted operation whose longest silence took so much of its life had stood still; what moved after it was the abort.
+inline constexpr double kSilenceOfLife = 0.5;
+
 }  // namespace ringscope::reasoning::thresholds
 
 #endif  // RINGSCOPE_ANALYZER_REASONING_THRESHOLDS_H_

@@ -1,23 +1,22 @@
 #include "analyzer/reasoning/wait_graph.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "analyzer/reasoning/wait_graph_components.h"
+#include "analyzer/reasoning/wait_graph_roots.h"
 
 namespace ringscope::reasoning::graph {
 namespace {
 
-using OpKey = std::tuple<int, int, uint64_t>;                 // comm, rank, position
+using OpKey = std::tuple<int, int, uint64_t>;                  // comm, rank, position
 using MessageKey = std::tuple<int, int, int, bool, uint64_t>;  // comm, rank, peer, send, number
 
 bool Terminal(Host host) { return host != Host::kSync && host != Host::kApi; }
 bool NotRunning(Host host) {
-  return host == Host::kFrozen || host == Host::kDead || host == Host::kLost || host == Host::kExited;
+  return host == Host::kFrozen || host == Host::kDead || host == Host::kLost ||
+         host == Host::kExited;
 }
 
 class Builder {
@@ -37,7 +36,8 @@ class Builder {
         entered_[{static_cast<int>(c), comm.ranks[i]}] = comm.entered[i];
       }
     }
-    for (const MessageTotal& t : in_.totals) totals_[{t.comm, t.rank, t.peer, t.send, 0}] = t.number;
+    for (const MessageTotal& t : in_.totals)
+      totals_[{t.comm, t.rank, t.peer, t.send, 0}] = t.number;
     for (size_t i = 0; i < in_.edges.size(); ++i) {
       const EdgeView& e = in_.edges[i];
       if (in_.comms[e.comm].p2p) {
@@ -52,7 +52,8 @@ class Builder {
     for (size_t i = 0; i < in_.ops.size(); ++i) {
       const Participation& op = in_.ops[i];
       // What only waits in its stream leads to the operation before it; starting there is enough.
-      if (!op.stuck || op.progress.Reached(Stage::kFinished) || op.progress.Before(Stage::kEntered)) continue;
+      if (!op.stuck || op.progress.Reached(Stage::kFinished) || op.progress.Before(Stage::kEntered))
+        continue;
       if (op.progress.Before(Stage::kStarted) && !Unfinished(op.after).empty()) continue;
       out_.starts.push_back(OpNode(op.comm, op.rank, op.position));
     }
@@ -60,10 +61,15 @@ class Builder {
   }
 
  private:
-  // ------------------------------------------------------------------------------------------------------------ nodes
+  // ------------------------------------------------------------------------------------------------------------
+  // nodes
   int Make(Node node) {
-    const int unit = node.unit.empty() ? 0 : units_.try_emplace(node.unit, static_cast<int>(units_.size()) + 1).first->second;
-    const auto key = std::make_tuple(static_cast<int>(node.kind), node.comm, node.position, node.rank, node.peer, unit);
+    const int unit =
+        node.unit.empty()
+            ? 0
+            : units_.try_emplace(node.unit, static_cast<int>(units_.size()) + 1).first->second;
+    const auto key = std::make_tuple(static_cast<int>(node.kind), node.comm, node.position,
+                                     node.rank, node.peer, unit);
     const auto [it, fresh] = index_.try_emplace(key, static_cast<int>(out_.nodes.size()));
     if (fresh) {
       out_.nodes.push_back(std::move(node));
@@ -72,7 +78,8 @@ class Builder {
       Node& known = out_.nodes[it->second];
       known.weak = known.weak && node.weak;
       for (int e : node.edges) {
-        if (std::find(known.edges.begin(), known.edges.end(), e) == known.edges.end()) known.edges.push_back(e);
+        if (std::find(known.edges.begin(), known.edges.end(), e) == known.edges.end())
+          known.edges.push_back(e);
       }
     }
     return it->second;
@@ -90,7 +97,8 @@ class Builder {
   // For lists that may be as long as the communicator: the caller sees to it that nothing repeats.
   void LinkNew(int from, int to) { out_.next[from].push_back(to); }
 
-  // ------------------------------------------------------------------------------------------------------------ facts
+  // ------------------------------------------------------------------------------------------------------------
+  // facts
   const Participation* Find(int comm, int rank, uint64_t position) const {
     const auto it = ops_.find({comm, rank, position});
     return it == ops_.end() ? nullptr : &in_.ops[it->second];
@@ -116,19 +124,27 @@ class Builder {
     return open.empty() ? perhaps : open;
   }
 
-  // ----------------------------------------------------------------------------------------------------------- expand
+  // -----------------------------------------------------------------------------------------------------------
+  // expand
   void Expand(int n) {
     const Node node = out_.nodes[n];
     switch (node.kind) {
-      case Node::kOp: return ExpandOp(n, node);
-      case Node::kHost: return ExpandHost(n, node.rank);
-      case Node::kLateHub: return ExpandLate(n, node);
-      case Node::kBodyHub: return ExpandBody(n, node);
-      case Node::kGroupHub: return ExpandGroup(n, node);
-      // A rank that lacks a message may still come to it: it waits for that rank's host. Only if that leads back here the
-      // message has no partner (End::kUnmatched).
-      case Node::kUnmatched: return Link(n, HostNode(node.rank));
-      default: return;
+      case Node::kOp:
+        return ExpandOp(n, node);
+      case Node::kHost:
+        return ExpandHost(n, node.rank);
+      case Node::kLateHub:
+        return ExpandLate(n, node);
+      case Node::kBodyHub:
+        return ExpandBody(n, node);
+      case Node::kGroupHub:
+        return ExpandGroup(n, node);
+      // A rank that lacks a message may still come to it: it waits for that rank's host. Only if
+      // that leads back here the message has no partner (End::kUnmatched).
+      case Node::kUnmatched:
+        return Link(n, HostNode(node.rank));
+      default:
+        return;
     }
   }
 
@@ -145,26 +161,31 @@ class Builder {
     if (it != of_rank_.end()) {
       for (int i : it->second) {
         const Participation& op = in_.ops[i];
-        if (!op.stuck || !op.progress.Reached(Stage::kEnqueued) || op.progress.Reached(Stage::kFinished)) continue;
+        if (!op.stuck || !op.progress.Reached(Stage::kEnqueued) ||
+            op.progress.Reached(Stage::kFinished))
+          continue;
         LinkNew(n, OpNode(op.comm, op.rank, op.position));
         ++found;
       }
     }
-    // A launch can block because the queue of the GPU is full: then what is enqueued is the reason, not the call.
+    // A launch can block because the queue of the GPU is full: then what is enqueued is the reason,
+    // not the call.
     if (found == 0 && r.host == Host::kSync) Link(n, GpuNode(rank));
   }
 
   void ExpandOp(int n, const Node& node) {
     const Progress p = ProgressOf(node.comm, node.rank, node.position);
     if (p.Reached(Stage::kFinished)) return;
-    if (in_.ranks[node.rank].host == Host::kNoRecord && Find(node.comm, node.rank, node.position) == nullptr) {
+    if (in_.ranks[node.rank].host == Host::kNoRecord &&
+        Find(node.comm, node.rank, node.position) == nullptr) {
       return Link(n, RecordNode(node.rank));
     }
     if (p.Before(Stage::kEnqueued)) return Link(n, HostNode(node.rank));
     const Participation& op = *Find(node.comm, node.rank, node.position);
     const std::vector<int> before = Unfinished(op.after);
     if (p.Before(Stage::kStarted) || (!p.Reached(Stage::kStarted) && !before.empty())) {
-      // A process that is dead or frozen starts nothing and reports nothing: its cursors are those of its last moment.
+      // A process that is dead or frozen starts nothing and reports nothing: its cursors are those
+      // of its last moment.
       if (NotRunning(in_.ranks[node.rank].host)) return Link(n, HostNode(node.rank));
       for (int i : before) Link(n, OpNode(in_.ops[i].comm, in_.ops[i].rank, in_.ops[i].position));
       if (before.empty()) Link(n, GpuNode(node.rank));
@@ -195,7 +216,8 @@ class Builder {
     const Participation* some = nullptr;
     for (int rank : in_.comms[node.comm].ranks) {
       const Progress p = ProgressOf(node.comm, rank, node.position);
-      if (in_.ranks[rank].host == Host::kNoRecord && !p.Reached(Stage::kStarted)) unknown.push_back(rank);
+      if (in_.ranks[rank].host == Host::kNoRecord && !p.Reached(Stage::kStarted))
+        unknown.push_back(rank);
       if (const Participation* op = Find(node.comm, rank, node.position)) {
         if (some == nullptr || op->pattern != Pattern::kOther) some = op;
       }
@@ -226,18 +248,22 @@ class Builder {
     }
     if (!out_.next[n].empty()) return;
     for (int rank : unknown) LinkNew(n, RecordNode(rank));
-    if (unknown.empty()) Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = node.position}));
+    if (unknown.empty())
+      Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = node.position}));
   }
 
-  // An edge that stands by its counts alone (its sender waits for the GPU, not for the wire) may stand because the receiver's
-  // proxy is held up by its own send, whose other end is not seen: then that rank's record decides. -1: no such send.
+  // An edge that stands by its counts alone (its sender waits for the GPU, not for the wire) may
+  // stand because the receiver's proxy is held up by its own send, whose other end is not seen:
+  // then that rank's record decides. -1: no such send.
   int UnseenBeyond(const Suspect& s, const PivotQuery& query) const {
     for (int e : s.edges) {
-      if (in_.edges[e].send.state == trace::SEND_WAIT && in_.edges[e].send.phase == EdgeEnd::kOpen) return -1;
+      if (in_.edges[e].send.state == trace::SEND_WAIT && in_.edges[e].send.phase == EdgeEnd::kOpen)
+        return -1;
     }
     for (const EdgeView& edge : query.edges) {
-      if (edge.from == s.to && edge.recv.phase == EdgeEnd::kUnseen && edge.send.phase == EdgeEnd::kOpen &&
-          edge.send.state == trace::SEND_WAIT && in_.ranks[edge.to].host == Host::kNoRecord) {
+      if (edge.from == s.to && edge.recv.phase == EdgeEnd::kUnseen &&
+          edge.send.phase == EdgeEnd::kOpen && edge.send.state == trace::SEND_WAIT &&
+          in_.ranks[edge.to].host == Host::kNoRecord) {
         return edge.to;
       }
     }
@@ -245,16 +271,20 @@ class Builder {
   }
 
   std::string HostName(int rank) const {
-    return static_cast<size_t>(rank) < in_.hosts.size() && !in_.hosts[rank].empty() ? in_.hosts[rank]
-                                                                                    : "only rank " + std::to_string(rank);
+    return static_cast<size_t>(rank) < in_.hosts.size() && !in_.hosts[rank].empty()
+               ? in_.hosts[rank]
+               : "only rank " + std::to_string(rank);
   }
 
-  // An edge whose proxy belongs to a process that does not run stands still because of that process.
+  // An edge whose proxy belongs to a process that does not run stands still because of that
+  // process.
   bool LinkHaltedDrivers(int n, const std::vector<int>& edges) {
     bool any = false;
     for (int e : edges) {
       for (const EdgeEnd* end : {&in_.edges[e].send, &in_.edges[e].recv}) {
-        if (end->phase != EdgeEnd::kOpen || end->driver < 0 || !NotRunning(in_.ranks[end->driver].host)) continue;
+        if (end->phase != EdgeEnd::kOpen || end->driver < 0 ||
+            !NotRunning(in_.ranks[end->driver].host))
+          continue;
         Link(n, HostNode(end->driver));
         any = true;
       }
@@ -269,10 +299,18 @@ class Builder {
     node.edges = std::move(s.edges);
     node.weak = s.weak;
     switch (s.kind) {
-      case Suspect::kWire: node.kind = Node::kEdge; break;
-      case Suspect::kControl: node.kind = Node::kControl; break;
-      case Suspect::kFlush: node.kind = Node::kFlush; break;
-      case Suspect::kUnequal: node.kind = Node::kUnequal; break;
+      case Suspect::kWire:
+        node.kind = Node::kEdge;
+        break;
+      case Suspect::kControl:
+        node.kind = Node::kControl;
+        break;
+      case Suspect::kFlush:
+        node.kind = Node::kFlush;
+        break;
+      case Suspect::kUnequal:
+        node.kind = Node::kUnequal;
+        break;
       case Suspect::kGpu:
         node.kind = Node::kGpu;
         node.rank = s.rank;
@@ -287,16 +325,22 @@ class Builder {
     return Make(std::move(node));
   }
 
-  // ------------------------------------------------------------------------------------------------- send and receive
+  // -------------------------------------------------------------------------------------------------
+  // send and receive
   void ExpandMessages(int n, const Participation& op) {
     for (const Message& m : op.messages) {
       if (m.peer != op.rank) LinkPartner(n, op, m);
     }
     if (!out_.next[n].empty() || !op.progress.Before(Stage::kFinished)) return;
     if (op.group != 0) {
-      Link(n, Make({.kind = Node::kGroupHub, .comm = op.comm, .position = op.group, .rank = op.rank, .peer = n}));
+      Link(n, Make({.kind = Node::kGroupHub,
+                    .comm = op.comm,
+                    .position = op.group,
+                    .rank = op.rank,
+                    .peer = n}));
     } else {
-      Link(n, Make({.kind = Node::kComm, .comm = op.comm, .position = op.position, .rank = op.rank}));
+      Link(n,
+           Make({.kind = Node::kComm, .comm = op.comm, .position = op.position, .rank = op.rank}));
     }
   }
 
@@ -317,14 +361,21 @@ class Builder {
     }
     if (in_.ranks[peer].host == Host::kNoRecord) return Link(n, RecordNode(peer));
     const auto total = totals_.find({op.comm, peer, op.rank, !m.send, 0});
-    if (total != totals_.end() && total->second >= m.number) return LinkMessageEdge(n, op, m, nullptr);
-    Link(n, Make({.kind = Node::kUnmatched, .comm = op.comm, .position = m.number, .rank = peer, .peer = op.rank,
+    if (total != totals_.end() && total->second >= m.number)
+      return LinkMessageEdge(n, op, m, nullptr);
+    Link(n, Make({.kind = Node::kUnmatched,
+                  .comm = op.comm,
+                  .position = m.number,
+                  .rank = peer,
+                  .peer = op.rank,
                   .unit = m.send ? "recv" : "send"}));
   }
 
   // `partner`: nullptr when it is over.
-  void LinkMessageEdge(int n, const Participation& op, const Message& m, const Participation* partner) {
-    const auto it = p2p_edges_.find({op.comm, m.send ? op.rank : m.peer, m.send ? m.peer : op.rank});
+  void LinkMessageEdge(int n, const Participation& op, const Message& m,
+                       const Participation* partner) {
+    const auto it =
+        p2p_edges_.find({op.comm, m.send ? op.rank : m.peer, m.send ? m.peer : op.rank});
     if (it == p2p_edges_.end()) return;
     std::vector<int> mine;
     PivotQuery query;
@@ -335,7 +386,11 @@ class Builder {
       if (here != op.position) continue;
       EdgeEnd& other = m.send ? edge.recv : edge.send;
       // The other end may be at an earlier or later message of this direction.
-      if (other.phase != EdgeEnd::kUnseen && (partner == nullptr || there > partner->position)) {
+      if (partner == nullptr && other.phase == EdgeEnd::kOpen && edge.in_step) {
+        // The partner is one of several messages in a row of its own; the counts say that it is
+        // this one.
+      } else if (other.phase != EdgeEnd::kUnseen &&
+                 (partner == nullptr || there > partner->position)) {
         other.phase = EdgeEnd::kOver;
       } else if (partner != nullptr && there != 0 && there < partner->position) {
         other.phase = EdgeEnd::kNotBegun;
@@ -359,27 +414,34 @@ class Builder {
       const Participation* owner = gpu == op.rank ? &op : partner;
       if (owner != nullptr && owner->group != 0) {
         // The kernel of a group moves all its messages: another of them may hold this one up.
-        Link(n, Make({.kind = Node::kGroupHub, .comm = op.comm, .position = owner->group, .rank = gpu}));
+        Link(
+            n,
+            Make(
+                {.kind = Node::kGroupHub, .comm = op.comm, .position = owner->group, .rank = gpu}));
       } else {
         Link(n, GpuNode(gpu));
       }
     }
   }
 
-  // Of the open messages of one kernel: those that wait for something outside of it. Nothing: its GPU.
+  // Of the open messages of one kernel: those that wait for something outside of it. Nothing: its
+  // GPU.
   void ExpandGroup(int n, const Node& node) {
     bool outside = false;
     const auto it = of_rank_.find(node.rank);
     if (it != of_rank_.end()) {
       for (int i : it->second) {
         const Participation& op = in_.ops[i];
-        if (op.comm != node.comm || op.group != node.position || op.progress.Reached(Stage::kFinished)) continue;
+        if (op.comm != node.comm || op.group != node.position ||
+            op.progress.Reached(Stage::kFinished))
+          continue;
         for (const Message& m : op.messages) {
           if (m.peer == op.rank) continue;
           const auto found = messages_.find({op.comm, m.peer, op.rank, !m.send, m.number});
           const auto total = totals_.find({op.comm, m.peer, op.rank, !m.send, 0});
-          const bool there = found != messages_.end() ? !in_.ops[found->second].progress.Before(Stage::kStarted)
-                                                      : total != totals_.end() && total->second >= m.number;
+          const bool there = found != messages_.end()
+                                 ? !in_.ops[found->second].progress.Before(Stage::kStarted)
+                                 : total != totals_.end() && total->second >= m.number;
           if (there) continue;
           Link(n, OpNode(op.comm, op.rank, op.position));
           outside = true;
@@ -389,7 +451,10 @@ class Builder {
     }
     if (outside) return;
     if (node.peer >= 0) {
-      Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = out_.nodes[node.peer].position, .rank = node.rank}));
+      Link(n, Make({.kind = Node::kComm,
+                    .comm = node.comm,
+                    .position = out_.nodes[node.peer].position,
+                    .rank = node.rank}));
     } else {
       Link(n, GpuNode(node.rank));
     }
@@ -404,185 +469,20 @@ class Builder {
   absl::flat_hash_map<MessageKey, int> messages_;
   absl::flat_hash_map<MessageKey, uint64_t> totals_;
   absl::flat_hash_map<std::pair<int, int>, uint64_t> entered_;
-  absl::flat_hash_map<OpKey, std::vector<int>> edges_;                   // comm, -1, position
+  absl::flat_hash_map<OpKey, std::vector<int>> edges_;  // comm, -1, position
   absl::flat_hash_map<std::tuple<int, int, int>, std::vector<int>> p2p_edges_;
   absl::flat_hash_map<int, std::vector<int>> of_rank_;
   absl::flat_hash_set<int> late_known_;
 };
 
-End HostEnd(Host host) {
-  switch (host) {
-    case Host::kDead: return End::kRankDead;
-    case Host::kFrozen: return End::kRankFrozen;
-    case Host::kLost: return End::kRankLost;
-    case Host::kExited: return End::kRankExited;
-    case Host::kApi: return End::kInApi;
-    case Host::kNoRecord: return End::kNoRecord;
-    default: return End::kNotEntered;
-  }
-}
-
-// Nothing: not an end of waiting (an operation that is over).
-bool EndOf(const Input& in, const Node& node, End* cls) {
-  switch (node.kind) {
-    case Node::kHost: *cls = HostEnd(in.ranks[node.rank].host); return true;
-    case Node::kGpu: *cls = End::kGpuStalled; return true;
-    case Node::kUnit: *cls = End::kInsideNode; return true;
-    case Node::kEdge: *cls = End::kNetEdge; return true;
-    case Node::kControl: *cls = End::kNetControl; return true;
-    case Node::kFlush: *cls = End::kRecvFlush; return true;
-    case Node::kUnequal: *cls = End::kUnequalSteps; return true;
-    case Node::kComm: *cls = End::kAmbiguous; return true;
-    case Node::kMissingRecord: *cls = End::kNoRecord; return true;
-    default: return false;
-  }
-}
-
-bool Hub(const Node& node) { return node.kind >= Node::kLateHub; }
-
-void FindRoots(const Input& input, Result* result) {
-  for (const std::vector<int>& component : SinkComponents(result->next)) {
-    Root root;
-    bool unmatched = false;
-    for (int n : component) {
-      if (Hub(result->nodes[n])) continue;
-      unmatched |= result->nodes[n].kind == Node::kUnmatched;
-      root.nodes.push_back(n);
-    }
-    if (root.nodes.empty()) continue;
-    if (component.size() > 1) {
-      root.cls = unmatched ? End::kUnmatched : End::kCycle;
-      if (unmatched) {
-        std::erase_if(root.nodes, [&](int n) { return result->nodes[n].kind != Node::kUnmatched; });
-      }
-    } else if (!EndOf(input, result->nodes[root.nodes[0]], &root.cls)) {
-      continue;
-    }
-    std::sort(root.nodes.begin(), root.nodes.end());
-    result->roots.push_back(std::move(root));
-  }
-  std::sort(result->roots.begin(), result->roots.end(), [](const Root& a, const Root& b) { return a.nodes < b.nodes; });
-}
-
-// Signatures go first: a mismatch explains any later symptom of that operation.
-bool SignatureRoots(const Input& input, Result* result) {
-  std::map<std::pair<int, uint64_t>, std::vector<const Signature*>> by_op;
-  for (const Signature& s : input.signatures) by_op[{s.comm, s.position}].push_back(&s);
-  for (const auto& [op, list] : by_op) {
-    std::map<std::string, size_t> votes;
-    for (const Signature* s : list) ++votes[s->text];
-    size_t most = 0;
-    for (const auto& [text, n] : votes) most = std::max(most, n);
-    if (votes.size() < 2) continue;
-    // With no majority all of them are named: which half is wrong cannot be told.
-    const bool tie = std::count_if(votes.begin(), votes.end(), [&](const auto& v) { return v.second == most; }) > 1;
-    for (const Signature* s : list) {
-      if (!tie && votes[s->text] == most) continue;
-      result->roots.push_back({End::kSignature, {static_cast<int>(result->nodes.size())}});
-      result->nodes.push_back({.kind = Node::kHost, .comm = op.first, .position = op.second, .rank = s->rank});
-      result->next.emplace_back();
-    }
-    return true;
-  }
-  return false;
-}
-
-// An error that names its peer is direct evidence of the edge; a timeout towards a dead peer is that peer's.
-bool ErrorRoots(const Input& input, Result* result) {
-  if (input.errors.empty()) return false;
-  std::set<int> gone;
-  bool all_timeouts = true;
-  for (const AsyncError& e : input.errors) {
-    all_timeouts &= e.timeout;
-    const Host host = input.ranks[e.peer].host;
-    if (host == Host::kDead || host == Host::kExited) gone.insert(e.peer);
-  }
-  const auto add = [&](End cls, Node node) {
-    result->roots.push_back({cls, {static_cast<int>(result->nodes.size())}});
-    result->nodes.push_back(std::move(node));
-    result->next.emplace_back();
-  };
-  if (all_timeouts && !gone.empty()) {
-    for (int peer : gone) add(End::kRankDead, {.kind = Node::kHost, .rank = peer});
-  } else {
-    for (const AsyncError& e : input.errors) add(End::kNetEdge, {.kind = Node::kEdge, .rank = e.rank, .peer = e.peer});
-  }
-  return true;
-}
-
 }  // namespace
 
 Result Analyse(const Input& input) {
   Result result;
-  if (SignatureRoots(input, &result) || ErrorRoots(input, &result)) return result;
+  if (AddEarlyRoots(input, &result)) return result;
   Builder(input, &result).Run();
-  FindRoots(input, &result);
+  AddRoots(input, &result);
   return result;
-}
-
-std::vector<int> Result::Path(int start, const Root& root) const {
-  std::vector<int> from(nodes.size(), -2);
-  std::vector<int> queue{start};
-  from[start] = -1;
-  const std::set<int> goal(root.nodes.begin(), root.nodes.end());
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (goal.count(queue[i])) {
-      std::vector<int> path;
-      for (int n = queue[i]; n >= 0; n = from[n]) {
-        if (!Hub(nodes[n])) path.push_back(n);
-      }
-      std::reverse(path.begin(), path.end());
-      return path;
-    }
-    for (int n : next[queue[i]]) {
-      if (from[n] != -2) continue;
-      from[n] = queue[i];
-      queue.push_back(n);
-    }
-  }
-  return {};
-}
-
-std::string Name(const Input& input, const Node& node) {
-  const std::string rank = std::to_string(node.rank), peer = std::to_string(node.peer);
-  const std::string comm = node.comm >= 0 ? input.comms[node.comm].name : "";
-  switch (node.kind) {
-    case Node::kOp: return "K" + comm + std::to_string(node.position) + "@" + rank;
-    case Node::kHost: return "H" + rank;
-    case Node::kGpu: return "G" + rank;
-    case Node::kEdge: return "E" + rank + "->" + peer;
-    case Node::kControl: return "E" + peer + "->" + rank;  // the clear-to-send goes against the data
-    case Node::kFlush: return "F" + peer;
-    case Node::kUnit: return "N" + node.unit;
-    case Node::kUnequal: return "S" + rank + "->" + peer;
-    case Node::kComm: return "C:" + comm + std::to_string(node.position);
-    case Node::kUnmatched: return "U" + rank + "->" + peer;
-    case Node::kMissingRecord: return "R" + rank;
-    default: return "";
-  }
-}
-
-std::string Name(End cls) {
-  switch (cls) {
-    case End::kSignature: return "signature-mismatch";
-    case End::kRankDead: return "rank-dead";
-    case End::kRankFrozen: return "rank-frozen";
-    case End::kRankLost: return "rank-lost";
-    case End::kRankExited: return "rank-exited";
-    case End::kNotEntered: return "not-entered";
-    case End::kInApi: return "in-nccl-api";
-    case End::kGpuStalled: return "gpu-stalled";
-    case End::kInsideNode: return "inside-node";
-    case End::kNetEdge: return "net-edge";
-    case End::kNetControl: return "net-control";
-    case End::kRecvFlush: return "recv-flush";
-    case End::kUnequalSteps: return "unequal-steps";
-    case End::kUnmatched: return "unmatched-p2p";
-    case End::kCycle: return "deadlock-cycle";
-    case End::kAmbiguous: return "ambiguous-inside-comm";
-    case End::kNoRecord: return "no-record";
-  }
-  return "";
 }
 
 }  // namespace ringscope::reasoning::graph

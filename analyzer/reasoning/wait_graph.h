@@ -1,11 +1,12 @@
 // The wait-for graph of failure-knowledge 2.4: who waits for whom, and where the waiting ends.
 //
-// Pure: works on the small description below, knows nothing of records and jobs. Linear in the size of the description (a
-// communicator of 16,384 ranks that wait for one is 16,384 edges, not the square): what many ranks wait for together is one
-// node in between.
+// Pure: works on the small description below, knows nothing of records and jobs. Linear in the size
+// of the description (a communicator of 16,384 ranks that wait for one is 16,384 edges, not the
+// square): what many ranks wait for together is one node in between.
 //
-// Cursors of the knowledge base (A entered, Q enqueued, S started, F finished) are given per operation as a stage that is at
-// least and at most reached, so that "not seen" is never read as "did not happen".
+// Cursors of the knowledge base (A entered, Q enqueued, S started, F finished) are given per
+// operation as a stage that is at least and at most reached, so that "not seen" is never read as
+// "did not happen".
 #ifndef RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_H_
 #define RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_H_
 
@@ -41,14 +42,16 @@ enum class Host : uint8_t {
 
 struct Rank {
   Host host = Host::kSync;
-  std::vector<int> waits_for = {};  // ranks that the call it is inside waits for (connection, store, barrier)
+  std::vector<int> waits_for =
+      {};  // ranks that the call it is inside waits for (connection, store, barrier)
 };
 
 struct Comm {
   std::string name = {};
   std::vector<int> ranks = {};
-  bool p2p = false;                // its operations are sends and receives
-  std::vector<uint64_t> entered = {};   // beside `ranks`: position of the newest operation that it entered (A)
+  bool p2p = false;  // its operations are sends and receives
+  std::vector<uint64_t> entered =
+      {};  // beside `ranks`: position of the newest operation that it entered (A)
 };
 
 // The `number`-th message of one direction between two ranks of a communicator.
@@ -58,18 +61,19 @@ struct Message {
   uint64_t number = 0;
 };
 
-// An operation on one rank. Those that are not listed are over when their position is <= Comm::entered, else not entered.
+// An operation on one rank. Those that are not listed are over when their position is <=
+// Comm::entered, else not entered.
 struct Participation {
   int comm = -1;
   int rank = -1;
   uint64_t position = 0;
   Progress progress = {};
-  std::vector<int> after = {};         // indices of participations of this rank that the GPU runs before
+  std::vector<int> after = {};  // indices of participations of this rank that the GPU runs before
   std::vector<Message> messages = {};  // of a point-to-point operation
-  uint32_t group = 0;             // point-to-point operations of one kernel; 0: alone
-  bool stuck = true;              // had no progress for the stall time: the search starts here
+  uint32_t group = 0;                  // point-to-point operations of one kernel; 0: alone
+  bool stuck = true;                   // had no progress for the stall time: the search starts here
   Pattern pattern = Pattern::kOther;
-  bool chain = false;             // see PivotQuery
+  bool chain = false;  // see PivotQuery
 };
 
 // Messages of one direction that a rank entered, those included that are no longer listed.
@@ -102,43 +106,56 @@ struct Input {
   std::vector<Participation> ops;
   std::vector<MessageTotal> totals;
   std::vector<EdgeView> edges;
-  std::vector<std::string> hosts;  // beside `ranks`; empty list or string: not known (then each rank stands alone)
+  std::vector<std::string>
+      hosts;  // beside `ranks`; empty list or string: not known (then each rank stands alone)
   std::vector<AsyncError> errors;
   std::vector<Signature> signatures;
 };
 
 enum class End {
-  kSignature,    // arguments differ; ranks of the minority
+  kSignature,  // arguments differ; ranks of the minority
   kRankDead,
   kRankFrozen,
   kRankLost,
   kRankExited,
-  kNotEntered,   // alive, outside NCCL
+  kNotEntered,  // alive, outside NCCL
   kInApi,
   kGpuStalled,
   kInsideNode,
   kNetEdge,
   kNetControl,
   kRecvFlush,
-  kUnequalSteps, // the two ends of an edge do not run the same operation
-  kUnmatched,    // a send or receive whose partner's rank waits, over any number of others, for the one that lacks it
+  kUnequalSteps,  // the two ends of an edge do not run the same operation
+  kUnmatched,  // a send or receive whose partner's rank waits, over any number of others, for the
+               // one that lacks it
   kCycle,
-  kAmbiguous,    // all started, nothing visible: inside the communicator
-  kNoRecord,     // ends at a rank of which nothing is known
+  kAmbiguous,  // all started, nothing visible: inside the communicator
+  kNoRecord,   // ends at a rank of which nothing is known
 };
 
 struct Node {
   enum Kind : uint8_t {
-    kOp, kHost, kGpu, kEdge, kControl, kFlush, kUnit, kUnequal, kComm, kUnmatched, kMissingRecord,
-    kLateHub,  // "all that have not started position of comm": no node of the report
-    kBodyHub,  // "what the started operation stands at"
-    kGroupHub, // "what the other messages of the kernel stand at"
+    kOp,
+    kHost,
+    kGpu,
+    kEdge,
+    kControl,
+    kFlush,
+    kUnit,
+    kUnequal,
+    kComm,
+    kUnmatched,
+    kMissingRecord,
+    kLateHub,   // "all that have not started position of comm": no node of the report
+    kBodyHub,   // "what the started operation stands at"
+    kGroupHub,  // "what the other messages of the kernel stand at"
   };
   Kind kind = kOp;
   int comm = -1;
   uint64_t position = 0;
-  int rank = -1;   // kOp, kHost, kGpu, kMissingRecord; sender of kEdge…; the rank that lacks the message of kUnmatched
-  int peer = -1;   // receiver of kEdge…; the rank that has it of kUnmatched
+  int rank = -1;  // kOp, kHost, kGpu, kMissingRecord; sender of kEdge…; the rank that lacks the
+                  // message of kUnmatched
+  int peer = -1;  // receiver of kEdge…; the rank that has it of kUnmatched
   std::string unit = {};
   std::vector<int> edges = {};  // indices in Input::edges that say so
   bool weak = false;
@@ -154,13 +171,15 @@ struct Result {
   std::vector<std::vector<int>> next;  // waits for
   std::vector<Root> roots;             // sink components, in the order of their first node
   std::vector<int> starts;             // nodes of the stuck operations that the search began with
-  // Nodes on a shortest way from `start` to the root, both ends included, hubs left out; empty: does not lead there.
+  // Nodes on a shortest way from `start` to the root, both ends included, hubs left out; empty:
+  // does not lead there.
   std::vector<int> Path(int start, const Root& root) const;
 };
 
 Result Analyse(const Input& input);
 
-// As the knowledge base writes it: H2, KW9@0, G2, E1->2, F1, NA, C:W5, U2->4, R3 (a rank without record).
+// As the knowledge base writes it: H2, KW9@0, G2, E1->2, F1, NA, C:W5, U2->4, R3 (a rank without
+// record).
 std::string Name(const Input& input, const Node& node);
 // not-entered, rank-dead, net-edge, …
 std::string Name(End cls);

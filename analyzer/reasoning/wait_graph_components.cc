@@ -50,7 +50,8 @@ std::vector<std::vector<int>> SinkComponents(const std::vector<std::vector<int>>
   std::vector<std::vector<int>> sinks;
   for (size_t c = 0; c < components.size(); ++c) {
     const bool leaves = std::any_of(components[c].begin(), components[c].end(), [&](int v) {
-      return std::any_of(next[v].begin(), next[v].end(), [&](int w) { return component[w] != static_cast<int>(c); });
+      return std::any_of(next[v].begin(), next[v].end(),
+                         [&](int w) { return component[w] != static_cast<int>(c); });
     });
     if (!leaves) sinks.push_back(std::move(components[c]));
   }

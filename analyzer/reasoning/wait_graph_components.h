@@ -1,4 +1,5 @@
-// Strongly connected components without recursion: a chain of a million waits must not end the stack.
+// Strongly connected components without recursion: a chain of a million waits must not end the
+// stack.
 #ifndef RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_COMPONENTS_H_
 #define RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_COMPONENTS_H_
 

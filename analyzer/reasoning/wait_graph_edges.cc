@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/thresholds.h"
 #include "analyzer/reasoning/wait_graph_progress.h"
 
 namespace ringscope::reasoning {
@@ -15,7 +16,8 @@ constexpr uint32_t kCut = 16383;  // proto/trace.proto: Edge.n_steps
 // Nobody lost a row for an edge of this communicator, so an edge without a row has not been used.
 bool RowsComplete(const model::Job& job, const model::Communicator& c) {
   return std::all_of(c.members.begin(), c.members.end(), [&](const model::Member& m) {
-    return m.has_record() && !job.processes[m.process].torn && CounterValue(job.processes[m.process], "edge_no_row") == 0;
+    return m.has_record() && !job.processes[m.process].torn &&
+           CounterValue(job.processes[m.process], "edge_no_row") == 0;
   });
 }
 
@@ -52,7 +54,8 @@ class Maker {
     }
     return view;
   }
-  // Profiler API that serves the side's communicator; with PXN that of any communicator of the driving process.
+  // Profiler API that serves the side's communicator; with PXN that of any communicator of the
+  // driving process.
   uint32_t Api(const model::EdgeSide& side, const model::Edge&) const {
     for (const trace::Communicator& c : job_.processes[side.process].trace.communicators()) {
       if (c.profiler_api() != 0) return c.profiler_api();
@@ -120,7 +123,8 @@ class Maker {
     }
   }
 
-  // Sends and receives are numbered by each rank for itself: the graph joins the two ends by message.
+  // Sends and receives are numbered by each rank for itself: the graph joins the two ends by
+  // message.
   void AddP2p(const model::Edge& edge, int comm) {
     EdgeView view = Start(edge, comm);
     bool any = false;
@@ -140,6 +144,9 @@ class Maker {
         end.phase = EdgeEnd::kOver;
       }
     }
+    // A connection carries its messages in order: as many over at both ends, so it is the same one.
+    view.in_step = edge.sender && edge.receiver &&
+                   edge.sender->raw->ops_stopped() == edge.receiver->raw->ops_stopped();
     if (any) views_.emplace_back(std::move(view), &edge);
   }
 
@@ -152,8 +159,10 @@ class Maker {
 
 }  // namespace
 
-bool ChangedByAbort(const model::Job& job, const model::Member& member, const model::EdgeSide& side) {
-  if (!member.finalized_open || member.raw == nullptr || side.process != member.process) return false;
+bool ChangedByAbort(const model::Job& job, const model::Member& member,
+                    const model::EdgeSide& side) {
+  if (!member.finalized_open || member.raw == nullptr || side.process != member.process)
+    return false;
   const int64_t end = member.raw->finalized_ns();
   std::vector<int64_t> times;
   for (const model::Op& op : member.ops) {
@@ -165,8 +174,10 @@ bool ChangedByAbort(const model::Job& job, const model::Member& member, const mo
   if (times.empty()) return false;
   const int64_t begin = *std::min_element(times.begin(), times.end());
   for (const trace::Edge& edge : job.processes[member.process].trace.edges()) {
-    const bool mine = !edge.foreign() && edge.communicator() == member.raw->row() && !edge.message_count();
-    if (mine && edge.changed_ns() > begin && edge.changed_ns() <= end) times.push_back(edge.changed_ns());
+    const bool mine =
+        !edge.foreign() && edge.communicator() == member.raw->row() && !edge.message_count();
+    if (mine && edge.changed_ns() > begin && edge.changed_ns() <= end)
+      times.push_back(edge.changed_ns());
   }
   std::sort(times.begin(), times.end());
   int64_t longest = end - times.back(), resumed = end;
@@ -175,10 +186,13 @@ bool ChangedByAbort(const model::Job& job, const model::Member& member, const mo
     longest = times[i] - times[i - 1];
     resumed = times[i];
   }
-  return longest * 2 >= end - begin && side.raw->changed_ns() >= resumed && side.raw->changed_ns() > begin;
+  return static_cast<double>(longest) >=
+             thresholds::kSilenceOfLife * static_cast<double>(end - begin) &&
+         side.raw->changed_ns() >= resumed && side.raw->changed_ns() > begin;
 }
 
-std::vector<std::pair<EdgeView, const model::Edge*>> MakeEdgeViews(const model::Job& job, const EdgeSources& sources) {
+std::vector<std::pair<EdgeView, const model::Edge*>> MakeEdgeViews(const model::Job& job,
+                                                                   const EdgeSources& sources) {
   return Maker(job, sources).Run();
 }
 

@@ -20,18 +20,21 @@ struct EdgeSources {
   std::function<bool(const model::EdgeSide&)> stale;
   // Graph communicator of (communicator, p2p); -1: nothing open there.
   std::function<int(int, bool)> comm_of;
-  // The only collective of the communicator that stands still somewhere, for sides whose operation is not known; 0: none or
-  // several.
+  // The only collective of the communicator that stands still somewhere, for sides whose operation
+  // is not known; 0: none or several.
   std::function<uint64_t(int)> only_position;
 };
 
 // One view per edge and operation that runs at one of its ends, with the edge it came from.
-std::vector<std::pair<EdgeView, const model::Edge*>> MakeEdgeViews(const model::Job& job, const EdgeSources& sources);
+std::vector<std::pair<EdgeView, const model::Edge*>> MakeEdgeViews(const model::Job& job,
+                                                                   const EdgeSources& sources);
 
-// Changes of an edge that came with the end of an aborted communicator say nothing about what it waited for: when kernels are
-// aborted they release buffers, and proxies take a last step (seen on NCCL 2.30). True when the longest silence of the
-// aborted operation took at least half of its life and the change came after it.
-bool ChangedByAbort(const model::Job& job, const model::Member& member, const model::EdgeSide& side);
+// Changes of an edge that came with the end of an aborted communicator say nothing about what it
+// waited for: when kernels are aborted they release buffers, and proxies take a last step (seen on
+// NCCL 2.30). True when the longest silence of the aborted operation took at least half of its life
+// and the change came after it.
+bool ChangedByAbort(const model::Job& job, const model::Member& member,
+                    const model::EdgeSide& side);
 
 }  // namespace ringscope::reasoning
 

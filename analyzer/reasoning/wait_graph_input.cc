@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "analyzer/reasoning/quiet.h"
+#include "analyzer/reasoning/thresholds.h"
 #include "analyzer/reasoning/wait_graph_edges.h"
+#include "analyzer/reasoning/wait_graph_messages.h"
 #include "analyzer/reasoning/wait_graph_progress.h"
 
 namespace ringscope::reasoning {
@@ -23,10 +25,8 @@ using model::Life;
 using model::Member;
 using model::Op;
 
-// A process that ended or froze after more than this share of the wait was there while the others waited: it is not why.
-constexpr double kLivedThrough = 0.5;
-// Operations of one group have no order among themselves; those of the group before come first. More links than this add
-// nothing: any one of them that is unfinished holds the next group.
+// Operations of one group have no order among themselves; those of the group before come first.
+// More links than this add nothing: any one of them that is unfinished holds the next group.
 constexpr size_t kOrderLinks = 16;
 
 struct Listed {
@@ -38,7 +38,8 @@ struct Listed {
 
 class InputBuilder {
  public:
-  InputBuilder(const Job& job, WaitInput* out) : job_(job), out_(*out), open_edges_(job), standstill_(job) {}
+  InputBuilder(const Job& job, WaitInput* out)
+      : job_(job), out_(*out), open_edges_(job), standstill_(job) {}
 
   void Run() {
     NumberRanks();
@@ -49,26 +50,31 @@ class InputBuilder {
     }
     AddHosts();
     for (size_t i = 0; i < out_.comms.size(); ++i) {
-      if (out_.comms[i].p2p) AddMessages(static_cast<int>(i));
+      if (out_.comms[i].p2p)
+        AddMessages(job_, rank_of_[out_.comms[i].communicator], static_cast<int>(i), &out_);
     }
     AddOrder();
     AddEdges();
   }
 
  private:
-  // ------------------------------------------------------------------------------------------------------------ ranks
+  // ------------------------------------------------------------------------------------------------------------
+  // ranks
   void NumberRanks() {
-    std::map<std::tuple<int, int, int, int>, int> known;  // with record?, job rank, else communicator and rank
+    std::map<std::tuple<int, int, int, int>, int>
+        known;  // with record?, job rank, else communicator and rank
     rank_of_.resize(job_.communicators.size());
     for (const Communicator& c : job_.communicators) {
       std::vector<bool> used;
       for (const Member& m : c.members) {
         const bool record = m.has_record();
-        auto key = m.job_rank >= 0 ? std::make_tuple(record ? m.process + 1 : 0, m.job_rank, -1, -1)
-                                   : std::make_tuple(record ? m.process + 1 : 0, -1, c.index, m.rank);
+        auto key = m.job_rank >= 0
+                       ? std::make_tuple(record ? m.process + 1 : 0, m.job_rank, -1, -1)
+                       : std::make_tuple(record ? m.process + 1 : 0, -1, c.index, m.rank);
         auto [it, fresh] = known.try_emplace(key, static_cast<int>(out_.ranks.size()));
         if (!fresh && static_cast<size_t>(it->second) < used.size() && used[it->second]) {
-          // Two members of one communicator with the same job rank: a broken launcher; they stay two ranks.
+          // Two members of one communicator with the same job rank: a broken launcher; they stay
+          // two ranks.
           key = std::make_tuple(record ? m.process + 1 : 0, -1, c.index, m.rank);
           std::tie(it, fresh) = known.try_emplace(key, static_cast<int>(out_.ranks.size()));
         }
@@ -86,7 +92,8 @@ class InputBuilder {
     }
   }
 
-  // ---------------------------------------------------------------------------------------------------- communicators
+  // ----------------------------------------------------------------------------------------------------
+  // communicators
   void AddCommunicator(const Communicator& c, bool p2p) {
     std::vector<Listed> listed;
     uint64_t first_open = std::numeric_limits<uint64_t>::max();
@@ -98,8 +105,9 @@ class InputBuilder {
       size_t last_running = begin;
       for (const Op& op : m.ops) {
         if (op.p2p() != p2p || op.position() == 0) continue;
-        const Progress progress = ProgressOf(op, visible, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
-                                             open_edges_.Sending(c.index, m.rank, p2p, op.position()));
+        const Progress progress =
+            ProgressOf(op, visible, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
+                       open_edges_.Sending(c.index, m.rank, p2p, op.position()));
         if (progress.Reached(Stage::kFinished)) {
           if (!p2p) last_running = listed.size();
           continue;
@@ -117,14 +125,16 @@ class InputBuilder {
         for (size_t i = begin; i < listed.size(); ++i) {
           const trace::Operation& raw = listed[i].op->raw;
           if (raw.group() == 0 || started.count({raw.thread(), raw.group()}) == 0) continue;
-          listed[i].progress =
-              InStartedGroup(listed[i].progress, open_edges_.Receiving(c.index, m.rank, true, listed[i].op->position()));
+          listed[i].progress = InStartedGroup(
+              listed[i].progress,
+              open_edges_.Receiving(c.index, m.rank, true, listed[i].op->position()));
         }
       }
-      // Collectives of a communicator run one after the other: what is only not known to be over is over when a later one
-      // runs.
+      // Collectives of a communicator run one after the other: what is only not known to be over is
+      // over when a later one runs.
       for (size_t i = begin; i < last_running && i < listed.size(); ++i) {
-        if (!listed[i].progress.Before(Stage::kFinished)) listed[i].progress.at_least = Stage::kFinished;
+        if (!listed[i].progress.Before(Stage::kFinished))
+          listed[i].progress.at_least = Stage::kFinished;
       }
       for (size_t i = begin; i < listed.size(); ++i) {
         if (!listed[i].progress.Before(Stage::kFinished)) continue;
@@ -143,12 +153,15 @@ class InputBuilder {
     comm.ranks = rank_of_[c.index];
     comm.p2p = p2p;
     for (const Member& m : c.members) {
-      comm.entered.push_back(m.raw == nullptr ? 0 : p2p ? m.raw->p2ps() : std::max(m.collectives, m.raw->collectives()));
+      comm.entered.push_back(m.raw == nullptr ? 0
+                             : p2p            ? m.raw->p2ps()
+                                              : std::max(m.collectives, m.raw->collectives()));
     }
     out_.graph.comms.push_back(std::move(comm));
     for (const Listed& l : listed) {
       if (l.progress.Reached(Stage::kFinished)) continue;
-      // Of what is not known to be over only what lies in the stretch that stands still is of interest.
+      // Of what is not known to be over only what lies in the stretch that stands still is of
+      // interest.
       if (!l.progress.Before(Stage::kFinished) && !p2p && l.op->position() < first_open) continue;
       AddOp(c, index, l, &info);
     }
@@ -165,9 +178,14 @@ class InputBuilder {
     p.progress = l.progress;
     p.stuck = l.stuck;
     switch (l.op->raw.algo()) {
-      case trace::RING: p.pattern = Pattern::kRing; break;
-      case trace::TREE: p.pattern = Pattern::kTree; break;
-      default: break;
+      case trace::RING:
+        p.pattern = Pattern::kRing;
+        break;
+      case trace::TREE:
+        p.pattern = Pattern::kTree;
+        break;
+      default:
+        break;
     }
     p.chain = l.op->raw.func() == trace::BROADCAST || l.op->raw.func() == trace::REDUCE;
     if (l.op->raw.group() != 0 && l.op->p2p()) p.group = l.op->raw.group();
@@ -176,14 +194,16 @@ class InputBuilder {
     if (!l.stuck) return;
     info->hung = true;
     const model::Process& process = job_.processes[m.process];
-    const int64_t entered = process.ToRealtime(l.op->raw.entered_ns() != 0 ? l.op->raw.entered_ns() : l.op->raw.enqueued_ns());
-    const int64_t end = process.ToRealtime(m.finalized_open && m.raw ? m.raw->finalized_ns() : LastSign(process));
+    const int64_t entered = process.ToRealtime(
+        l.op->raw.entered_ns() != 0 ? l.op->raw.entered_ns() : l.op->raw.enqueued_ns());
+    const int64_t end =
+        process.ToRealtime(m.finalized_open && m.raw ? m.raw->finalized_ns() : LastSign(process));
     if (entered != 0 && (info->begin_ns == 0 || entered < info->begin_ns)) info->begin_ns = entered;
     info->end_ns = std::max(info->end_ns, end);
   }
 
-  // ------------------------------------------------------------------------------------------------------------ hosts
-  // The part of the wait [begin, end] that the process was there for; 1 when nothing waits.
+  // ------------------------------------------------------------------------------------------------------------
+  // hosts The part of the wait [begin, end] that the process was there for; 1 when nothing waits.
   double LivedShare(const RankInfo& rank, int64_t begin, int64_t end) const {
     if (begin == 0 || end <= begin) return 1;
     const model::Process& p = job_.processes[rank.process];
@@ -215,20 +235,35 @@ class InputBuilder {
         g.host = Host::kNoRecord;
         continue;
       }
-      const bool through = LivedShare(rank, wait[r].first, wait[r].second) >= kLivedThrough;
+      const bool through =
+          LivedShare(rank, wait[r].first, wait[r].second) >= thresholds::kLivedThrough;
       const bool aborted = MemberAborted(static_cast<int>(r));
       switch (job_.processes[rank.process].life) {
-        case Life::kFrozen: g.host = through ? Host::kSync : Host::kFrozen; break;
-        case Life::kGone: g.host = through ? Host::kSync : Host::kDead; break;
-        case Life::kGoneOrFrozen: g.host = through ? Host::kSync : Host::kLost; break;
-        // Who aborts and leaves reacts to something; who finalized its communicators may well live on without them.
-        case Life::kExited:
-          g.host = through || aborted || OnlyFinalized(job_.processes[rank.process]) ? Host::kSync : Host::kExited;
+        case Life::kFrozen:
+          g.host = through ? Host::kSync : Host::kFrozen;
           break;
-        case Life::kUnknown: g.host = through ? Host::kSync : Host::kNoRecord; break;
-        case Life::kRunning: g.host = Host::kSync; break;
+        case Life::kGone:
+          g.host = through ? Host::kSync : Host::kDead;
+          break;
+        case Life::kGoneOrFrozen:
+          g.host = through ? Host::kSync : Host::kLost;
+          break;
+        // Who aborts and leaves reacts to something; who finalized its communicators may well live
+        // on without them.
+        case Life::kExited:
+          g.host = through || aborted || OnlyFinalized(job_.processes[rank.process])
+                       ? Host::kSync
+                       : Host::kExited;
+          break;
+        case Life::kUnknown:
+          g.host = through ? Host::kSync : Host::kNoRecord;
+          break;
+        case Life::kRunning:
+          g.host = Host::kSync;
+          break;
       }
-      if (g.host == Host::kSync && !through && GaveUpAtOnce(static_cast<int>(r), wait[r].second - wait[r].first)) {
+      if (g.host == Host::kSync && !through &&
+          GaveUpAtOnce(static_cast<int>(r), wait[r].second - wait[r].first)) {
         g.host = Host::kDead;
         out_.ranks[r].inferred = true;
       }
@@ -249,8 +284,8 @@ class InputBuilder {
     return !p.trace.liveness().exiting() && p.trace.reason() != trace::REASON_EXIT;
   }
 
-  // Others aborted long before the stall time, so an error told them, not their patience; and this process was silent from
-  // before their wait and left no clean end, while they ended in order.
+  // Others aborted long before the stall time, so an error told them, not their patience; and this
+  // process was silent from before their wait and left no clean end, while they ended in order.
   bool GaveUpAtOnce(int rank, int64_t waited) const {
     const model::Process& p = job_.processes[out_.ranks[rank].process];
     const trace::Liveness& live = p.trace.liveness();
@@ -279,22 +314,24 @@ class InputBuilder {
     return false;
   }
 
-  // Inside a call for the stall time. What is called may be another communicator's, or none that is known.
+  // Inside a call for the stall time. What is called may be another communicator's, or none that is
+  // known.
   bool InCall(int rank) const {
     const RankInfo& info = out_.ranks[rank];
     const trace::Trace& trace = job_.processes[info.process].trace;
     for (const trace::CallInFlight& call : trace.calls()) {
       if (call.call() == trace::CallInFlight::NONE || call.since_ns() == 0) continue;
       const int64_t now = LastSign(job_.processes[info.process]);
-      if (static_cast<double>(now - call.since_ns()) < trace.settings().stall_seconds() * 1e9) continue;
+      if (static_cast<double>(now - call.since_ns()) < trace.settings().stall_seconds() * 1e9)
+        continue;
       if (call.communicator() == 0) {
         if (SoleRankOfProcess(info.process)) return true;
         continue;
       }
       for (const Communicator& c : job_.communicators) {
         for (const Member& m : c.members) {
-          if (m.process == info.process && m.raw != nullptr && m.raw->row() + 1 == call.communicator() &&
-              rank_of_[c.index][m.rank] == rank) {
+          if (m.process == info.process && m.raw != nullptr &&
+              m.raw->row() + 1 == call.communicator() && rank_of_[c.index][m.rank] == rank) {
             return true;
           }
         }
@@ -303,11 +340,12 @@ class InputBuilder {
     return false;
   }
   bool SoleRankOfProcess(int process) const {
-    return std::count_if(out_.ranks.begin(), out_.ranks.end(), [&](const RankInfo& r) { return r.process == process; }) == 1;
+    return std::count_if(out_.ranks.begin(), out_.ranks.end(),
+                         [&](const RankInfo& r) { return r.process == process; }) == 1;
   }
 
-  // A call that does not return while others have not come may be setting up the connection to them (first use). Where all
-  // that are known have come, it may wait for those that are not.
+  // A call that does not return while others have not come may be setting up the connection to them
+  // (first use). Where all that are known have come, it may wait for those that are not.
   void AddConnectionWait(const graph::Participation& op) {
     if (out_.graph.comms[op.comm].p2p) return;
     const graph::Comm& comm = out_.graph.comms[op.comm];
@@ -326,88 +364,16 @@ class InputBuilder {
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
   }
 
-  // --------------------------------------------------------------------------------------------------------- messages
-  // Number of each open message among those of its direction, counted back from what each side launched in all.
-  void AddMessages(int comm) {
-    const Communicator& c = job_.communicators[out_.comms[comm].communicator];
-    std::map<std::tuple<int, int, bool>, uint64_t> launched;  // rank, peer, send: as the message counts say
-    std::vector<bool> counted(c.members.size(), false);
-    for (const model::MessageCount& count : job_.messages) {
-      if (count.communicator != c.index) continue;
-      if (count.sent) launched[{count.from, count.to, true}] = *count.sent;
-      if (count.received) launched[{count.to, count.from, false}] = *count.received;
-      // A side that lost count is taken to have all: no message is called unmatched for want of a count.
-      if (!count.sent && c.members[count.from].has_record()) launched[{count.from, count.to, true}] = kAll;
-      if (!count.received && c.members[count.to].has_record()) launched[{count.to, count.from, false}] = kAll;
-    }
-    std::map<const Op*, graph::Message> numbers;
-    for (const Member& m : c.members) {
-      if (!m.has_record()) continue;
-      std::map<std::tuple<int, bool>, uint64_t> listed, seen;
-      for (const Op& op : m.ops) {
-        if (SingleMessage(op) && op.enqueued != model::Truth::kNo) ++listed[{op.raw.peer(), IsSend(op)}];
-      }
-      // Messages in a shared row are in the count and not in the list.
-      uint64_t tails = 0;
-      for (const Op& op : m.ops) tails += op.p2p() && op.raw.tail_tasks() > 0;
-      for (const Op& op : m.ops) {
-        if (!SingleMessage(op)) continue;
-        const int peer = op.raw.peer();
-        const bool send = IsSend(op);
-        auto it = launched.find({m.rank, peer, send});
-        uint64_t& total = it != launched.end() ? it->second : launched[{m.rank, peer, send}];
-        if (it == launched.end()) total = listed[{peer, send}];
-        if (op.enqueued == model::Truth::kNo) {
-          if (total != kAll) numbers[&op] = {send, peer, ++total};
-        } else if (total != kAll && tails == 0) {
-          const uint64_t behind = listed[{peer, send}] - ++seen[{peer, send}];
-          if (total > behind) numbers[&op] = {send, peer, total - behind};
-        }
-      }
-    }
-    for (size_t i = 0; i < out_.graph.ops.size(); ++i) {
-      graph::Participation& p = out_.graph.ops[i];
-      if (p.comm != comm) continue;
-      const Op& op = *out_.ops[i].op;
-      if (op.raw.tail_tasks() > 0) {
-        AddSharedRow(c, out_.ops[i].member, launched, &p);
-      } else if (const auto it = numbers.find(&op); it != numbers.end()) {
-        graph::Message message = it->second;
-        if (message.peer >= 0 && message.peer < c.n_ranks) {
-          message.peer = rank_of_[c.index][message.peer];
-          p.messages.push_back(message);
-        }
-      }
-    }
-    for (const auto& [key, number] : launched) {
-      const auto& [rank, peer, send] = key;
-      if (rank < 0 || peer < 0 || rank >= c.n_ranks || peer >= c.n_ranks) continue;
-      out_.graph.totals.push_back({comm, rank_of_[c.index][rank], rank_of_[c.index][peer], send, number});
-    }
-  }
-
-  // Several messages in one row: those whose partner the other side has not launched, else all to the same peers' newest.
-  void AddSharedRow(const Communicator& c, int member, const std::map<std::tuple<int, int, bool>, uint64_t>& launched,
-                    graph::Participation* p) {
-    for (auto it = launched.lower_bound({member, std::numeric_limits<int>::min(), false}); it != launched.end(); ++it) {
-      const auto& [rank, peer, send] = it->first;
-      if (rank != member) break;
-      if (peer == member || peer < 0 || peer >= c.n_ranks || it->second == 0 || it->second == kAll) continue;
-      const auto other = launched.find({peer, member, !send});
-      if (other != launched.end() && other->second >= it->second) continue;
-      p->messages.push_back({send, rank_of_[c.index][peer], it->second});
-    }
-  }
-  static bool SingleMessage(const Op& op) { return op.p2p() && op.raw.tail_tasks() == 0 && op.raw.peer() >= 0; }
-  static bool IsSend(const Op& op) { return op.raw.func() == trace::SEND; }
-
-  // ------------------------------------------------------------------------------------------------------------ order
-  // What the GPU runs before what: on one stream, and within one communicator whatever the stream (NCCL orders those).
+  // ------------------------------------------------------------------------------------------------------------
+  // order What the GPU runs before what: on one stream, and within one communicator whatever the
+  // stream (NCCL orders those).
   void AddOrder() {
     std::map<int, std::vector<int>> of_rank;
-    for (size_t i = 0; i < out_.graph.ops.size(); ++i) of_rank[out_.graph.ops[i].rank].push_back(static_cast<int>(i));
+    for (size_t i = 0; i < out_.graph.ops.size(); ++i)
+      of_rank[out_.graph.ops[i].rank].push_back(static_cast<int>(i));
     for (auto& [rank, indices] : of_rank) {
-      std::stable_sort(indices.begin(), indices.end(), [this](int a, int b) { return EnteredNs(a) < EnteredNs(b); });
+      std::stable_sort(indices.begin(), indices.end(),
+                       [this](int a, int b) { return EnteredNs(a) < EnteredNs(b); });
       struct Queue {
         uint64_t group = 0;
         std::vector<int> current, before;
@@ -416,7 +382,8 @@ class InputBuilder {
       uint64_t lone = uint64_t{1} << 40;
       for (int i : indices) {
         const trace::Operation& raw = out_.ops[i].op->raw;
-        const uint64_t group = raw.group() != 0 ? raw.group() | static_cast<uint64_t>(raw.thread()) << 41 : ++lone;
+        const uint64_t group =
+            raw.group() != 0 ? raw.group() | static_cast<uint64_t>(raw.thread()) << 41 : ++lone;
         const auto enter = [&](bool stream, uint64_t key) {
           Queue& queue = queues[{stream, key}];
           if (queue.group != group) {
@@ -432,7 +399,8 @@ class InputBuilder {
           // Of the same group what runs holds up what does not, in whatever order NCCL put them.
           for (int b : queue.current) {
             const Progress& sibling = out_.graph.ops[b].progress;
-            if (b == i || !sibling.Reached(Stage::kStarted) || !sibling.Before(Stage::kFinished)) continue;
+            if (b == i || !sibling.Reached(Stage::kStarted) || !sibling.Before(Stage::kFinished))
+              continue;
             if (std::find(after.begin(), after.end(), b) == after.end()) after.push_back(b);
           }
         };
@@ -447,7 +415,8 @@ class InputBuilder {
     return raw.entered_ns() != 0 ? raw.entered_ns() : raw.enqueued_ns();
   }
 
-  // ------------------------------------------------------------------------------------------------------------ edges
+  // ------------------------------------------------------------------------------------------------------------
+  // edges
   void AddEdges() {
     std::map<int, std::map<uint64_t, bool>> positions;
     for (const graph::Participation& op : out_.graph.ops) {
@@ -456,9 +425,12 @@ class InputBuilder {
       }
     }
     std::map<int, std::vector<int>> ranks_of_process;
-    for (size_t r = 0; r < out_.ranks.size(); ++r) ranks_of_process[out_.ranks[r].process].push_back(static_cast<int>(r));
+    for (size_t r = 0; r < out_.ranks.size(); ++r)
+      ranks_of_process[out_.ranks[r].process].push_back(static_cast<int>(r));
     EdgeSources sources;
-    sources.rank_of = [this](int communicator, int member) { return rank_of_[communicator][member]; };
+    sources.rank_of = [this](int communicator, int member) {
+      return rank_of_[communicator][member];
+    };
     sources.driver_of = [&](const model::Edge& edge, const model::EdgeSide& side) {
       const int owner = rank_of_[edge.communicator][side.raw->send() ? edge.from : edge.to];
       if (out_.ranks[owner].process == side.process) return owner;
@@ -467,7 +439,8 @@ class InputBuilder {
     };
     sources.stale = [&](const model::EdgeSide& side) {
       const auto it = ranks_of_process.find(side.process);
-      return it != ranks_of_process.end() && out_.graph.ranks[it->second.front()].host == Host::kNoRecord;
+      return it != ranks_of_process.end() &&
+             out_.graph.ranks[it->second.front()].host == Host::kNoRecord;
     };
     sources.comm_of = [this](int communicator, bool p2p) {
       const auto it = comm_of_.find({communicator, p2p});
@@ -483,7 +456,6 @@ class InputBuilder {
     }
   }
 
-  static constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
   const Job& job_;
   WaitInput& out_;
   const OpenEdges open_edges_;

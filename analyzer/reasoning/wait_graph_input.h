@@ -1,5 +1,5 @@
-// The job as input of the wait-for graph: what stands still, how far each rank got, what each rank's host does, and which
-// model rows each number came from.
+// The job as input of the wait-for graph: what stands still, how far each rank got, what each
+// rank's host does, and which model rows each number came from.
 #ifndef RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_INPUT_H_
 #define RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_INPUT_H_
 
@@ -13,11 +13,11 @@ namespace ringscope::reasoning {
 
 // A rank of the job, in however many communicators. (Ranks of the graph are indices of these.)
 struct RankInfo {
-  int job_rank = -1;     // -1 unknown
-  int process = -1;      // in Job::processes; -1 no record
-  int communicator = -1; // one that it is a member of, and as which
+  int job_rank = -1;      // -1 unknown
+  int process = -1;       // in Job::processes; -1 no record
+  int communicator = -1;  // one that it is a member of, and as which
   int member = -1;
-  bool inferred = false; // its end follows from the others' reaction only
+  bool inferred = false;  // its end follows from the others' reaction only
 };
 
 // Where a participation of the graph came from.
@@ -27,26 +27,28 @@ struct OpOrigin {
   const model::Op* op = nullptr;
 };
 
-// Collectives, or point-to-point calls, of one communicator that has something open: a communicator of the graph.
+// Collectives, or point-to-point calls, of one communicator that has something open: a communicator
+// of the graph.
 struct CommInfo {
   int communicator = -1;
   bool p2p = false;
-  bool hung = false;        // something in it stood still for the stall time
-  int64_t begin_ns = 0;     // CLOCK_REALTIME: the first operation that stands still was entered
-  int64_t end_ns = 0;       // newest sign of life of those that wait in it, or the abort
+  bool hung = false;     // something in it stood still for the stall time
+  int64_t begin_ns = 0;  // CLOCK_REALTIME: the first operation that stands still was entered
+  int64_t end_ns = 0;    // newest sign of life of those that wait in it, or the abort
 };
 
 // Borrows the job.
 struct WaitInput {
   graph::Input graph;
-  std::vector<RankInfo> ranks;     // beside graph.ranks
-  std::vector<CommInfo> comms;     // beside graph.comms
-  std::vector<OpOrigin> ops;       // beside graph.ops
+  std::vector<RankInfo> ranks;            // beside graph.ranks
+  std::vector<CommInfo> comms;            // beside graph.comms
+  std::vector<OpOrigin> ops;              // beside graph.ops
   std::vector<const model::Edge*> edges;  // beside graph.edges
-  bool open = false;               // some operation is known to be unfinished
-  bool hung = false;               // ... and stood still for the stall time, or was aborted
+  bool open = false;                      // some operation is known to be unfinished
+  bool hung = false;                      // ... and stood still for the stall time, or was aborted
 
-  const model::Member* MemberOf(const model::Job& job, int rank) const;  // the membership named in RankInfo
+  const model::Member* MemberOf(const model::Job& job,
+                                int rank) const;  // the membership named in RankInfo
 };
 
 WaitInput BuildWaitInput(const model::Job& job);

@@ -11,7 +11,8 @@ using graph::Stage;
 using model::Truth;
 
 bool Incomplete(const model::EdgeSide& side) {
-  return side.open && side.raw != nullptr && !side.raw->current_stopped() && side.raw->done() < side.raw->n_steps();
+  return side.open && side.raw != nullptr && !side.raw->current_stopped() &&
+         side.raw->done() < side.raw->n_steps();
 }
 
 OpenEdges::OpenEdges(const model::Job& job) {
@@ -35,9 +36,11 @@ bool OpenEdges::Sending(int communicator, int member, bool p2p, uint64_t positio
 }
 
 bool KernelsVisible(const model::Communicator& communicator) {
-  return std::any_of(communicator.members.begin(), communicator.members.end(), [](const model::Member& m) {
-    return std::any_of(m.ops.begin(), m.ops.end(), [](const model::Op& op) { return op.started == Truth::kYes; });
-  });
+  return std::any_of(
+      communicator.members.begin(), communicator.members.end(), [](const model::Member& m) {
+        return std::any_of(m.ops.begin(), m.ops.end(),
+                           [](const model::Op& op) { return op.started == Truth::kYes; });
+      });
 }
 
 Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending) {
@@ -54,10 +57,11 @@ Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, b
   } else if (op.finished == Truth::kNo) {
     p.at_most = Stage::kStarted;
   }
-  // Data that has not come in cannot have been consumed, whatever a kernel event of the same group says (NCCL attributes
-  // the kernels of grouped messages loosely). A send may be over for the GPU while the network still works on it, so it
-  // counts only where the GPU's end is not visible.
-  if ((receiving || (sending && (op.finished == Truth::kUnknown || !kernels_visible))) && p.at_most == Stage::kFinished) {
+  // Data that has not come in cannot have been consumed, whatever a kernel event of the same group
+  // says (NCCL attributes the kernels of grouped messages loosely). A send may be over for the GPU
+  // while the network still works on it, so it counts only where the GPU's end is not visible.
+  if ((receiving || (sending && (op.finished == Truth::kUnknown || !kernels_visible))) &&
+      p.at_most == Stage::kFinished) {
     p.at_most = Stage::kStarted;
   }
   // Not known, not open in the recorder's eyes, and no data of it moves: over.
@@ -87,8 +91,8 @@ Standstill::Standstill(const model::Job& job) : job_(job) {
   }
 }
 
-bool Standstill::Of(const model::Communicator& communicator, const model::Member& member, const model::Op& op,
-                    const Progress& progress) const {
+bool Standstill::Of(const model::Communicator& communicator, const model::Member& member,
+                    const model::Op& op, const Progress& progress) const {
   if (!Stuck(job_, communicator, member, op)) return false;
   if (member.finalized_open || member.raw == nullptr) return true;
   const model::Process& process = job_.processes[member.process];
@@ -101,12 +105,14 @@ bool Standstill::Of(const model::Communicator& communicator, const model::Member
   const bool first = communicator.completion_visible && member.raw->completed() == 0 &&
                      std::none_of(member.ops.begin(), member.ops.end(),
                                   [](const model::Op& o) { return o.finished == Truth::kYes; });
-  const double patience = first ? std::max(settings.stall_seconds(), settings.first_stall_seconds()) : settings.stall_seconds();
+  const double patience = first ? std::max(settings.stall_seconds(), settings.first_stall_seconds())
+                                : settings.stall_seconds();
   if (first && static_cast<double>(now - op.raw.entered_ns()) < patience * 1e9) return false;
   // What waits in a queue that moves does not stand still.
   if (progress.at_least < Stage::kStarted) {
     const auto it = stream_progress_.find({member.process, op.raw.stream()});
-    if (it != stream_progress_.end() && static_cast<double>(now - it->second) < patience * 1e9) return false;
+    if (it != stream_progress_.end() && static_cast<double>(now - it->second) < patience * 1e9)
+      return false;
   }
   return true;
 }

@@ -28,17 +28,18 @@ class OpenEdges {
   std::map<Key, int> bits_;  // 1 sends, 2 receives
 };
 
-// Kernel events were asked for and reach us: some member saw one. Where none ever did (a release or a mask that does not
-// deliver them) "not started" is not a fact, whatever was asked for.
+// Kernel events were asked for and reach us: some member saw one. Where none ever did (a release or
+// a mask that does not deliver them) "not started" is not a fact, whatever was asked for.
 bool KernelsVisible(const model::Communicator& communicator);
 
 graph::Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending);
 
-// Messages of one group run in one kernel, and NCCL hands out kernel events to some of them only: when one has started all
-// have, and the end of those without events of their own is not known.
+// Messages of one group run in one kernel, and NCCL hands out kernel events to some of them only:
+// when one has started all have, and the end of those without events of their own is not known.
 graph::Progress InStartedGroup(const graph::Progress& progress, bool receiving);
 
-// Whether an unfinished operation stands still: quiet.h, and beyond it what holds for the queue it is in.
+// Whether an unfinished operation stands still: quiet.h, and beyond it what holds for the queue it
+// is in.
 class Standstill {
  public:
   explicit Standstill(const model::Job& job);
@@ -47,7 +48,8 @@ class Standstill {
 
  private:
   const model::Job& job_;
-  std::map<std::pair<int, uint64_t>, int64_t> stream_progress_;  // process, stream -> newest progress, its clock
+  std::map<std::pair<int, uint64_t>, int64_t>
+      stream_progress_;  // process, stream -> newest progress, its clock
 };
 
 }  // namespace ringscope::reasoning

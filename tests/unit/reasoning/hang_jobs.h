@@ -1,6 +1,6 @@
-// Hanging jobs, written down as their records would be, one for each situation that was recorded with real NCCL or that the
-// knowledge base describes. Ranks are those of the communicator "world"; `as` maps them to job ranks, so that a job can be
-// had with its ranks renamed.
+// Hanging jobs, written down as their records would be, one for each situation that was recorded
+// with real NCCL or that the knowledge base describes. Ranks are those of the communicator "world";
+// `as` maps them to job ranks, so that a job can be had with its ranks renamed.
 #ifndef RINGSCOPE_TESTS_UNIT_REASONING_HANG_JOBS_H_
 #define RINGSCOPE_TESTS_UNIT_REASONING_HANG_JOBS_H_
 
@@ -22,7 +22,7 @@ struct HangCase {
   int ranks;
   std::function<void(JobBuilder&, const As&)> build;
   Kind::Value kind;
-  std::set<int> who = {};                        // ranks of the world
+  std::set<int> who = {};  // ranks of the world
   std::set<std::pair<int, int>> edges = {};
   std::set<std::string> hosts = {};
 };
@@ -40,8 +40,8 @@ struct Step {
   int moved;
   trace::StepState state;
 };
-inline void RingEdge(JobBuilder& b, CommRef w, int from, int to, uint64_t position, const Step& send, const Step& recv,
-                     uint32_t channels = 2) {
+inline void RingEdge(JobBuilder& b, CommRef w, int from, int to, uint64_t position,
+                     const Step& send, const Step& recv, uint32_t channels = 2) {
   for (uint32_t ch = 0; ch < channels; ++ch) {
     auto edge = b.EdgeOf(w, from, to, ch);
     edge.Send(position, 12, send.state, send.done, send.posted, send.moved);
@@ -50,10 +50,18 @@ inline void RingEdge(JobBuilder& b, CommRef w, int from, int to, uint64_t positi
     edge.ChangedAt(static_cast<double>(position) + 0.01);
   }
 }
-inline Step Owes(uint32_t done) { return {done, static_cast<int>(done) + 4, static_cast<int>(done), trace::SEND_GPU_WAIT}; }
-inline Step OnWire(uint32_t done) { return {done, static_cast<int>(done) + 4, static_cast<int>(done) + 4, trace::SEND_WAIT}; }
-inline Step Waits(uint32_t done) { return {done, static_cast<int>(done) + 4, static_cast<int>(done), trace::RECV_WAIT}; }
-inline Step Full(uint32_t done) { return {done, static_cast<int>(done) + 4, static_cast<int>(done) + 4, trace::RECV_GPU_WAIT}; }
+inline Step Owes(uint32_t done) {
+  return {done, static_cast<int>(done) + 4, static_cast<int>(done), trace::SEND_GPU_WAIT};
+}
+inline Step OnWire(uint32_t done) {
+  return {done, static_cast<int>(done) + 4, static_cast<int>(done) + 4, trace::SEND_WAIT};
+}
+inline Step Waits(uint32_t done) {
+  return {done, static_cast<int>(done) + 4, static_cast<int>(done), trace::RECV_WAIT};
+}
+inline Step Full(uint32_t done) {
+  return {done, static_cast<int>(done) + 4, static_cast<int>(done) + 4, trace::RECV_GPU_WAIT};
+}
 inline Step NotBegun() { return {12, 12, 12, trace::STEP_FREE}; }
 
 inline CommRef World(JobBuilder& b, const As& as, uint64_t finished) {
@@ -131,7 +139,10 @@ inline void PipelineJob(JobBuilder& b, const As& as) {
     message(2, k < 6 ? 2 * k : 11, true, 3, at + 0.5).Finished();
     message(3, k, false, 2, at).Finished();
   }
-  b.Messages(w, 0, 1, true, 6).Messages(w, 1, 0, false, 6).Messages(w, 1, 2, true, 6).Messages(w, 2, 1, false, 5);
+  b.Messages(w, 0, 1, true, 6)
+      .Messages(w, 1, 0, false, 6)
+      .Messages(w, 1, 2, true, 6)
+      .Messages(w, 2, 1, false, 5);
   b.Messages(w, 2, 3, true, 6).Messages(w, 3, 2, false, 6);
   for (int r : {0, 2, 3}) b.Coll(w, r, 1, 10).Running();
   b.EdgeOf(w, 1, 2, 1).P2p().Send(12, 123, trace::SEND_WAIT, 40, 48, 48);
@@ -186,15 +197,18 @@ inline void TwoHostsJob(JobBuilder& b, const As& as) {
 inline const std::vector<HangCase>& HangCases() {
   static const auto& cases = *new std::vector<HangCase>{
       {"rank 2 skips the collective", 4, SkipJob, Kind::missing_rank, {2}},
-      {"no network steps, rank 2 skips", 4,
+      {"no network steps, rank 2 skips",
+       4,
        [](JobBuilder& b, const As& as) {
          b.RanksPerHost(4);
          const CommRef w = b.Comm("world", as);
          b.Finish(w, 5);
          RunAll(b, w, 4, 6, {2});
        },
-       Kind::missing_rank, {2}},
-      {"the others are 50 operations ahead", 4,
+       Kind::missing_rank,
+       {2}},
+      {"the others are 50 operations ahead",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11, {2});
@@ -202,24 +216,34 @@ inline const std::vector<HangCase>& HangCases() {
            for (uint64_t k = 12; k <= 60; ++k) b.Coll(w, r, k, 11.5).Enqueued();
          }
        },
-       Kind::missing_rank, {2}},
-      {"completion hidden, rank 2 skips, edges tell that the others stand", 4,
+       Kind::missing_rank,
+       {2}},
+      {"completion hidden, rank 2 skips, edges tell that the others stand",
+       4,
        [](JobBuilder& b, const As& as) {
          b.RanksPerHost(1);
          const CommRef w = b.Comm("world", as, 0, false);
          b.Finish(w, 10);
          for (int r : {0, 1, 3}) b.Coll(w, r, 11).Enqueued();
-         b.EdgeOf(w, 3, 0).Send(11, 12, trace::SEND_GPU_WAIT, 2, 6, 2).Recv(11, 12, trace::RECV_WAIT, 2, 6, 2);
-         b.EdgeOf(w, 0, 1).Send(11, 12, trace::SEND_GPU_WAIT, 4, 8, 4).Recv(11, 12, trace::RECV_WAIT, 4, 8, 4);
+         b.EdgeOf(w, 3, 0)
+             .Send(11, 12, trace::SEND_GPU_WAIT, 2, 6, 2)
+             .Recv(11, 12, trace::RECV_WAIT, 2, 6, 2);
+         b.EdgeOf(w, 0, 1)
+             .Send(11, 12, trace::SEND_GPU_WAIT, 4, 8, 4)
+             .Recv(11, 12, trace::RECV_WAIT, 4, 8, 4);
        },
-       Kind::missing_rank, {2}},
-      {"skip, then all abort", 4,
+       Kind::missing_rank,
+       {2}},
+      {"skip, then all abort",
+       4,
        [](JobBuilder& b, const As& as) {
          SkipJob(b, as);
          AbortAll(b, 0, 4, 31);
        },
-       Kind::missing_rank, {2}},
-      {"GPU of rank 3 does not start the kernel", 4,
+       Kind::missing_rank,
+       {2}},
+      {"GPU of rank 3 does not start the kernel",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11, {3});
@@ -229,8 +253,10 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(6), Full(0));
          RingEdge(b, w, 3, 0, 11, Owes(0), Waits(0));
        },
-       Kind::gpu_stalled, {3}},
-      {"GPU of rank 3 stops in mid-kernel", 4,
+       Kind::gpu_stalled,
+       {3}},
+      {"GPU of rank 3 stops in mid-kernel",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -239,8 +265,10 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(8), Full(1));
          RingEdge(b, w, 3, 0, 11, Owes(3), Waits(3));
        },
-       Kind::gpu_stalled, {3}},
-      {"GPU stops in mid-kernel, then abort whose kernels release buffers", 4,
+       Kind::gpu_stalled,
+       {3}},
+      {"GPU stops in mid-kernel, then abort whose kernels release buffers",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -249,12 +277,24 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(8), Full(1), 1);
          RingEdge(b, w, 3, 0, 11, Owes(3), Waits(3), 1);
          // The abort at second 15 moves one step of rank 0's send on another channel.
-         b.EdgeOf(w, 0, 1, 1).Send(11, 12, trace::SEND_WAIT, 5, 9, 6).ChangedAt(15).Recv(11, 12, trace::RECV_WAIT, 5, 9, 5).ChangedAt(11.01);
+         b.EdgeOf(w, 0, 1, 1)
+             .Send(11, 12, trace::SEND_WAIT, 5, 9, 6)
+             .ChangedAt(15)
+             .Recv(11, 12, trace::RECV_WAIT, 5, 9, 5)
+             .ChangedAt(11.01);
          AbortAll(b, w, 4, 15.5);
        },
-       Kind::gpu_stalled, {3}},
-      {"a GPU of host A stops, ranks of a host see each other without steps", 8, TwoHostsJob, Kind::gpu_stalled, {}, {}, {"hostA"}},
-      {"packets 1 -> 2 vanish, small sends complete into the socket buffer", 4,
+       Kind::gpu_stalled,
+       {3}},
+      {"a GPU of host A stops, ranks of a host see each other without steps",
+       8,
+       TwoHostsJob,
+       Kind::gpu_stalled,
+       {},
+       {},
+       {"hostA"}},
+      {"packets 1 -> 2 vanish, small sends complete into the socket buffer",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -263,8 +303,11 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(2), Waits(2));
          RingEdge(b, w, 3, 0, 11, Owes(4), Waits(4));
        },
-       Kind::edge_stalled, {}, {{1, 2}}},
-      {"packets 1 -> 2 vanish, large sends stay on the wire", 4,
+       Kind::edge_stalled,
+       {},
+       {{1, 2}}},
+      {"packets 1 -> 2 vanish, large sends stay on the wire",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -273,8 +316,11 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(2), Waits(2));
          RingEdge(b, w, 3, 0, 11, Owes(4), Waits(4));
        },
-       Kind::edge_stalled, {}, {{1, 2}}},
-      {"clear-to-send of 1 -> 2 does not arrive", 4,
+       Kind::edge_stalled,
+       {},
+       {{1, 2}}},
+      {"clear-to-send of 1 -> 2 does not arrive",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -283,8 +329,11 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 2, 3, 11, Owes(2), Waits(2));
          RingEdge(b, w, 3, 0, 11, Owes(4), Waits(4));
        },
-       Kind::edge_stalled, {}, {{2, 1}}},
-      {"rank 1's network interface fails, all abort", 4,
+       Kind::edge_stalled,
+       {},
+       {{2, 1}}},
+      {"rank 1's network interface fails, all abort",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -294,8 +343,11 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 3, 0, 11, Owes(7), Waits(7));
          AbortAll(b, w, 4, 20);
        },
-       Kind::edge_stalled, {1}, {{0, 1}, {1, 2}}},
-      {"tree: the way up 2 -> 0 does not move", 4,
+       Kind::edge_stalled,
+       {1},
+       {{0, 1}, {1, 2}}},
+      {"tree: the way up 2 -> 0 does not move",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          for (int r = 0; r < 4; ++r) b.Coll(w, r, 11).Running().raw().set_algo(trace::TREE);
@@ -306,62 +358,93 @@ inline const std::vector<HangCase>& HangCases() {
          RingEdge(b, w, 0, 2, 11, Owes(0), Waits(0));
          RingEdge(b, w, 1, 3, 11, Owes(0), Waits(0));
        },
-       Kind::edge_stalled, {}, {{2, 0}}},
-      {"communicators in opposite order, rank 2 is odd", 4, CycleJob, Kind::communicator_cycle, {2}},
-      {"tensor x data parallel, rank 3 skips in its tensor group", 4, NestedJob, Kind::missing_rank, {3}},
-      {"pipeline, rank 2 leaves out a receive and goes on", 4, PipelineJob, Kind::p2p_unmatched, {2}, {{1, 2}}},
+       Kind::edge_stalled,
+       {},
+       {{2, 0}}},
+      {"communicators in opposite order, rank 2 is odd",
+       4,
+       CycleJob,
+       Kind::communicator_cycle,
+       {2}},
+      {"tensor x data parallel, rank 3 skips in its tensor group",
+       4,
+       NestedJob,
+       Kind::missing_rank,
+       {3}},
+      {"pipeline, rank 2 leaves out a receive and goes on",
+       4,
+       PipelineJob,
+       Kind::p2p_unmatched,
+       {2},
+       {{1, 2}}},
       {"all-to-all without rank 3", 4, AllToAllJob, Kind::missing_rank, {3}},
-      {"rank 1 is stopped before the call, its last send unfinished", 4,
+      {"rank 1 is stopped before the call, its last send unfinished",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 9);
          for (int r : {0, 1, 3}) b.Coll(w, r, 10).Finished();
          b.Coll(w, 2, 10).Running();
          for (int r : {0, 3}) b.Coll(w, r, 11).Running();
-         RingEdge(b, w, 1, 2, 10, {11, 12, 12, trace::SEND_WAIT}, {11, 12, 11, trace::RECV_WAIT}, 1);
+         RingEdge(b, w, 1, 2, 10, {11, 12, 12, trace::SEND_WAIT}, {11, 12, 11, trace::RECV_WAIT},
+                  1);
          RingEdge(b, w, 0, 1, 11, Owes(4), {0, 0, 0, trace::STEP_FREE}, 1);
          b.LastSeen(as[1], 11).Saw(as[0], as[1], trace::Sibling::FROZEN, 40, "T");
-         for (int r : {0, 2, 3}) b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
+         for (int r : {0, 2, 3})
+           b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
          b.Record(as[1]).mutable_process()->set_boot_id("one");
        },
-       Kind::process_stopped, {1}},
-      {"rank 1 is killed before the call", 4,
+       Kind::process_stopped,
+       {1}},
+      {"rank 1 is killed before the call",
+       4,
        [](JobBuilder& b, const As& as) {
          SkipJob(b, {as[0], as[1], as[2], as[3]});
          b.LastSeen(as[2], 11);
-         for (int r = 0; r < 4; ++r) b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
+         for (int r = 0; r < 4; ++r)
+           b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
          b.Saw(as[0], as[2], trace::Sibling::GONE, 40);
        },
-       Kind::process_exited, {2}},
-      {"rank 3 ended its program before the others", 4,
+       Kind::process_exited,
+       {2}},
+      {"rank 3 ended its program before the others",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11, {3});
          b.Trace(as[3], trace::REASON_EXIT, 12).Clean(as[3]);
        },
-       Kind::process_exited, {3}},
-      {"rank 1 dies in the middle of the operation", 4,
+       Kind::process_exited,
+       {3}},
+      {"rank 1 dies in the middle of the operation",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
          RingEdge(b, w, 0, 1, 11, Owes(6), Full(2), 1);
          RingEdge(b, w, 1, 2, 11, OnWire(0), Waits(0), 1);
          b.LastSeen(as[1], 11.1);
-         for (int r = 0; r < 4; ++r) b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
+         for (int r = 0; r < 4; ++r)
+           b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
          b.Saw(as[0], as[1], trace::Sibling::GONE, 40);
        },
-       Kind::process_exited, {1}},
-      {"rank 1 is stopped in the middle of the operation", 4,
+       Kind::process_exited,
+       {1}},
+      {"rank 1 is stopped in the middle of the operation",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
          RingEdge(b, w, 0, 1, 11, Owes(6), Full(2), 1);
          RingEdge(b, w, 1, 2, 11, OnWire(0), Waits(0), 1);
          b.LastSeen(as[1], 11.1);
-         for (int r = 0; r < 4; ++r) b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
+         for (int r = 0; r < 4; ++r)
+           b.Record(as[static_cast<size_t>(r)]).mutable_process()->set_boot_id("one");
          b.Saw(as[0], as[1], trace::Sibling::FROZEN, 40, "T");
        },
-       Kind::process_stopped, {1}},
-      {"rank 1 is killed in the middle, an error tells the others, who abort at once", 4,
+       Kind::process_stopped,
+       {1}},
+      {"rank 1 is killed in the middle, an error tells the others, who abort at once",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11);
@@ -370,8 +453,10 @@ inline const std::vector<HangCase>& HangCases() {
          AbortAll(b, w, 4, 12, {1});
          b.LastSeen(as[1], 11.1);
        },
-       Kind::process_exited, {1}},
-      {"rank 1 aborts its communicator before the call and lives on", 4,
+       Kind::process_exited,
+       {1}},
+      {"rank 1 aborts its communicator before the call and lives on",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          RunAll(b, w, 4, 11, {1});
@@ -380,8 +465,10 @@ inline const std::vector<HangCase>& HangCases() {
          b.Record(as[1]).mutable_liveness()->set_clean(true);
          b.Record(as[1]).mutable_liveness()->set_unloaded(true);
        },
-       Kind::missing_rank, {1}},
-      {"pipeline, rank 2 sleeps before its receive", 4,
+       Kind::missing_rank,
+       {1}},
+      {"pipeline, rank 2 sleeps before its receive",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 0);
          for (uint64_t k = 1; k <= 6; ++k) {
@@ -396,32 +483,61 @@ inline const std::vector<HangCase>& HangCases() {
            k < 6 ? recv.Finished() : recv.Running();
          }
          b.Coll(w, 0, 1, 10).Running();
-         b.Messages(w, 0, 1, true, 6).Messages(w, 1, 0, false, 6).Messages(w, 1, 2, true, 6).Messages(w, 2, 1, false, 5);
+         b.Messages(w, 0, 1, true, 6)
+             .Messages(w, 1, 0, false, 6)
+             .Messages(w, 1, 2, true, 6)
+             .Messages(w, 2, 1, false, 5);
          b.Messages(w, 2, 3, true, 5).Messages(w, 3, 2, false, 6);
        },
-       Kind::missing_rank, {2}},
-      {"all-to-all left out by rank 3, which goes on to the next collective", 4,
+       Kind::missing_rank,
+       {2}},
+      {"all-to-all left out by rank 3, which goes on to the next collective",
+       4,
        [](JobBuilder& b, const As& as) {
          AllToAllJob(b, as);
          b.Coll(0, 3, 1, 4).Running();
          for (int r : {0, 1, 2}) b.Coll(0, r, 1, 4).Enqueued();
        },
-       Kind::p2p_unmatched, {3}, {{3, 0}, {3, 1}, {3, 2}}},
-      {"tree: GPU of rank 3 stops, leaf of one tree and root of the other", 4,
+       Kind::p2p_unmatched,
+       {3},
+       {{3, 0}, {3, 1}, {3, 2}}},
+      {"tree: GPU of rank 3 stops, leaf of one tree and root of the other",
+       4,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 10);
          for (int r = 0; r < 4; ++r) b.Coll(w, r, 11).Running().raw().set_algo(trace::TREE);
          const auto pair = [&](int child, int parent, uint32_t ch, bool delivered) {
            const auto side = [&](EdgeBuilder e, const Step& s, const Step& r) {
-             e.Send(11, 12, s.state, s.done, s.posted, s.moved).Recv(11, 12, r.state, r.done, r.posted, r.moved);
+             e.Send(11, 12, s.state, s.done, s.posted, s.moved)
+                 .Recv(11, 12, r.state, r.done, r.posted, r.moved);
            };
-           side(b.EdgeOf(w, child, parent, ch), delivered ? Owes(4) : Owes(0), delivered ? Full(0) : Waits(0));
+           side(b.EdgeOf(w, child, parent, ch), delivered ? Owes(4) : Owes(0),
+                delivered ? Full(0) : Waits(0));
            side(b.EdgeOf(w, parent, child, ch), Owes(0), Waits(0));
          };
          pair(2, 0, 0, false), pair(1, 2, 0, true), pair(3, 2, 0, false);
          pair(1, 3, 1, true), pair(0, 1, 1, true), pair(2, 1, 1, true);
        },
-       Kind::gpu_stalled, {3}},
+       Kind::gpu_stalled,
+       {3}},
+      {"all-to-all of eight, most messages in shared rows, edge 1 -> 2 does not move",
+       8,
+       [](JobBuilder& b, const As& as) {
+         const CommRef w = World(b, as, 3);
+         for (int r = 0; r < 8; ++r) {
+           auto row = b.P2p(w, r, 1, true, -1, 5);
+           r == 1 || r == 2 ? row.Group(1).Running() : row.Group(1).Finished();
+           row.raw().set_tail_tasks(14);
+           for (int other = 0; other < 8; ++other) {
+             if (other != r) b.Messages(w, r, other, true, 1).Messages(w, r, other, false, 1);
+           }
+         }
+         auto edge = b.EdgeOf(w, 1, 2, 3);
+         edge.P2p().Send(1, 12, trace::SEND_WAIT, 4, 8, 8).Recv(1, 12, trace::RECV_WAIT, 4, 8, 4);
+       },
+       Kind::edge_stalled,
+       {},
+       {{1, 2}}},
       {"two communicators, two ranks, opposite order", 2,
        [](JobBuilder& b, const As& as) {
          b.RanksPerHost(1);
@@ -433,7 +549,8 @@ inline const std::vector<HangCase>& HangCases() {
          }
        },
        Kind::communicator_cycle},
-      {"one host, GPU of rank 2 does not start the kernel", 4,
+      {"one host, GPU of rank 2 does not start the kernel",
+       4,
        [](JobBuilder& b, const As& as) {
          b.RanksPerHost(4);
          const CommRef w = b.Comm("world", as);
@@ -441,23 +558,28 @@ inline const std::vector<HangCase>& HangCases() {
          RunAll(b, w, 4, 6, {2});
          b.Coll(w, 2, 6).Enqueued();
        },
-       Kind::gpu_stalled, {2}},
-      {"rank 1 is inside the call", 2,
+       Kind::gpu_stalled,
+       {2}},
+      {"rank 1 is inside the call",
+       2,
        [](JobBuilder& b, const As& as) {
          const CommRef w = World(b, as, 29);
          b.Coll(w, 0, 30).Running();
          b.Coll(w, 1, 30).Entered();
          b.InCall(as[1], trace::CallInFlight::KERNEL_LAUNCH, 30, w, 30);
        },
-       Kind::host_blocked, {1}},
-      {"first use: connections wait for rank 3", 4,
+       Kind::host_blocked,
+       {1}},
+      {"first use: connections wait for rank 3",
+       4,
        [](JobBuilder& b, const As& as) {
          b.RanksPerHost(1);
          const CommRef w = b.Comm("world", as);
          for (int r : {0, 1, 2}) b.Coll(w, r, 1).Entered();
          for (int r = 0; r < 4; ++r) b.LastSeen(as[static_cast<size_t>(r)], 500);
        },
-       Kind::missing_rank, {3}},
+       Kind::missing_rank,
+       {3}},
   };
   return cases;
 }

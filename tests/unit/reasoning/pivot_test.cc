@@ -8,8 +8,15 @@ namespace {
 EdgeEnd Open(trace::StepState state, int driver = -1) {
   return {.phase = EdgeEnd::kOpen, .state = state, .driver = driver};
 }
-EdgeEnd Counted(trace::StepState state, uint32_t done, uint32_t moved, uint32_t posted, uint32_t total = 12) {
-  return {.phase = EdgeEnd::kOpen, .state = state, .counted = true, .posted = posted, .moved = moved, .done = done, .total = total};
+EdgeEnd Counted(trace::StepState state, uint32_t done, uint32_t moved, uint32_t posted,
+                uint32_t total = 12) {
+  return {.phase = EdgeEnd::kOpen,
+          .state = state,
+          .counted = true,
+          .posted = posted,
+          .moved = moved,
+          .done = done,
+          .total = total};
 }
 EdgeEnd At(EdgeEnd::Phase phase) { return {.phase = phase}; }
 EdgeView View(const EdgeEnd& send, const EdgeEnd& recv, int from = 0, int to = 1, int channel = 0) {
@@ -38,8 +45,10 @@ TEST(EdgeTable, SendWait) {
   const EdgeEnd send = Open(trace::SEND_WAIT);
   EXPECT_EQ(Judge(View(send, Open(trace::RECV_WAIT))), EdgeVerdict::kWire);
   EXPECT_EQ(Judge(View(send, Open(trace::RECV_FLUSH_WAIT))), EdgeVerdict::kFlush);
-  EXPECT_EQ(Judge(View(send, Open(trace::RECV_GPU_WAIT))), EdgeVerdict::kBackedUp) << "back-pressure";
-  EXPECT_EQ(Judge(View(send, At(EdgeEnd::kNotBegun))), EdgeVerdict::kBackedUp) << "the receiver is late, not the network";
+  EXPECT_EQ(Judge(View(send, Open(trace::RECV_GPU_WAIT))), EdgeVerdict::kBackedUp)
+      << "back-pressure";
+  EXPECT_EQ(Judge(View(send, At(EdgeEnd::kNotBegun))), EdgeVerdict::kBackedUp)
+      << "the receiver is late, not the network";
 }
 TEST(EdgeTable, OneEndAloneIsNoVerdictOnTheEdge) {
   for (auto state : {trace::SEND_GPU_WAIT, trace::SEND_PEER_WAIT, trace::SEND_WAIT}) {
@@ -53,16 +62,24 @@ TEST(EdgeTable, OneEndAloneIsNoVerdictOnTheEdge) {
 
 // Numbers go before states: a socket send is done when the kernel's buffer took it.
 TEST(EdgeTable, HandedOverAndNotArrivedIsTheWire) {
-  EXPECT_EQ(Judge(View(Counted(trace::SEND_GPU_WAIT, 8, 8, 12), Counted(trace::RECV_WAIT, 0, 0, 4))), EdgeVerdict::kWire);
-  EXPECT_EQ(Judge(View(Counted(trace::SEND_GPU_WAIT, 4, 4, 8), Counted(trace::RECV_WAIT, 4, 4, 8))), EdgeVerdict::kStarved);
+  EXPECT_EQ(
+      Judge(View(Counted(trace::SEND_GPU_WAIT, 8, 8, 12), Counted(trace::RECV_WAIT, 0, 0, 4))),
+      EdgeVerdict::kWire);
+  EXPECT_EQ(Judge(View(Counted(trace::SEND_GPU_WAIT, 4, 4, 8), Counted(trace::RECV_WAIT, 4, 4, 8))),
+            EdgeVerdict::kStarved);
 }
 TEST(EdgeTable, HandedOverToAReceiverThatDoesNotWaitIsNot) {
-  EXPECT_EQ(Judge(View(Counted(trace::SEND_GPU_WAIT, 6, 6, 10), Counted(trace::RECV_GPU_WAIT, 0, 4, 4))), EdgeVerdict::kBackedUp);
+  EXPECT_EQ(
+      Judge(View(Counted(trace::SEND_GPU_WAIT, 6, 6, 10), Counted(trace::RECV_GPU_WAIT, 0, 4, 4))),
+      EdgeVerdict::kBackedUp);
   // Nothing more is posted: the receiver is not ready for more.
-  EXPECT_EQ(Judge(View(Counted(trace::SEND_WAIT, 4, 8, 8), Counted(trace::RECV_WAIT, 4, 4, 4))), EdgeVerdict::kSilent);
+  EXPECT_EQ(Judge(View(Counted(trace::SEND_WAIT, 4, 8, 8), Counted(trace::RECV_WAIT, 4, 4, 4))),
+            EdgeVerdict::kSilent);
 }
 TEST(EdgeTable, UnequalStepsEndTheComparison) {
-  EXPECT_EQ(Judge(View(Counted(trace::SEND_WAIT, 4, 8, 8, 60), Counted(trace::RECV_WAIT, 4, 4, 8, 12))), EdgeVerdict::kUnequal);
+  EXPECT_EQ(
+      Judge(View(Counted(trace::SEND_WAIT, 4, 8, 8, 60), Counted(trace::RECV_WAIT, 4, 4, 8, 12))),
+      EdgeVerdict::kUnequal);
 }
 
 TEST(StepThatTells, OldestOpenStepOfCurrentReleases) {
@@ -88,7 +105,9 @@ PivotQuery Ring(int ranks, int stuck, int channels = 1) {
   for (int ch = 0; ch < channels; ++ch) {
     for (int r = 0; r < ranks; ++r) {
       const int next = (r + 1) % ranks;
-      query.edges.push_back(View(Open(trace::SEND_GPU_WAIT), Open(next == stuck ? trace::RECV_GPU_WAIT : trace::RECV_WAIT), r, next, ch));
+      query.edges.push_back(View(Open(trace::SEND_GPU_WAIT),
+                                 Open(next == stuck ? trace::RECV_GPU_WAIT : trace::RECV_WAIT), r,
+                                 next, ch));
     }
   }
   return query;
@@ -186,7 +205,9 @@ TEST(Pivot, TreeNamesARankOnlyWhenBothTreesAgree) {
   query.ranks = {0, 1, 2, 3};
   query.host = [](int r) { return "h" + std::to_string(r); };
   const auto pair = [&](int a, int b, int ch, bool a_delivered, bool b_delivered) {
-    const auto recv = [](bool delivered) { return Open(delivered ? trace::RECV_GPU_WAIT : trace::RECV_WAIT); };
+    const auto recv = [](bool delivered) {
+      return Open(delivered ? trace::RECV_GPU_WAIT : trace::RECV_WAIT);
+    };
     query.edges.push_back(View(Open(trace::SEND_GPU_WAIT), recv(a_delivered), a, b, ch));
     query.edges.push_back(View(Open(trace::SEND_GPU_WAIT), recv(b_delivered), b, a, ch));
   };
@@ -208,15 +229,18 @@ TEST(Pivot, TreeNamesARankOnlyWhenBothTreesAgree) {
 }
 
 TEST(Pivot, InteriorRankOfAHealthyTreeIsNotAccused) {
-  // Rank 2 is missing below the interior rank 1, which has data of its other child 3 (RecvGPUWait): the state of 1 alone
-  // means nothing.
+  // Rank 2 is missing below the interior rank 1, which has data of its other child 3 (RecvGPUWait):
+  // the state of 1 alone means nothing.
   PivotQuery query;
   query.pattern = Pattern::kTree;
   query.ranks = {0, 1, 2, 3};
   query.host = [](int r) { return "h" + std::to_string(r); };
-  query.edges = {View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_GPU_WAIT), 3, 1), View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 1, 3),
-                 View(At(EdgeEnd::kNotBegun), Open(trace::RECV_WAIT), 2, 1), View(Open(trace::SEND_GPU_WAIT), At(EdgeEnd::kNotBegun), 1, 2),
-                 View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 1, 0), View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 0, 1)};
+  query.edges = {View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_GPU_WAIT), 3, 1),
+                 View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 1, 3),
+                 View(At(EdgeEnd::kNotBegun), Open(trace::RECV_WAIT), 2, 1),
+                 View(Open(trace::SEND_GPU_WAIT), At(EdgeEnd::kNotBegun), 1, 2),
+                 View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 1, 0),
+                 View(Open(trace::SEND_GPU_WAIT), Open(trace::RECV_WAIT), 0, 1)};
   for (const Suspect& s : FindSuspects(query)) EXPECT_NE(s.rank, 1);
 }
 

@@ -1,24 +1,24 @@
 #include "analyzer/reasoning/stall_finder.h"
 
-#include <algorithm>
-#include <random>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
 
 #include "tests/unit/reasoning/hang_jobs.h"
 
 namespace ringscope::reasoning {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 using testing::As;
 using testing::HangCase;
 using testing::HangCases;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::JobBuilder;
 using testing::Same;
+using ::testing::UnorderedElementsAre;
 
 struct Who {
   std::set<int> ranks;
@@ -43,7 +43,8 @@ Who WhoOf(const Finding& f) {
 Who Expected(const HangCase& c, const As& as) {
   Who who;
   for (int r : c.who) who.ranks.insert(as[static_cast<size_t>(r)]);
-  for (const auto& [from, to] : c.edges) who.edges.insert({as[static_cast<size_t>(from)], as[static_cast<size_t>(to)]});
+  for (const auto& [from, to] : c.edges)
+    who.edges.insert({as[static_cast<size_t>(from)], as[static_cast<size_t>(to)]});
   who.hosts = c.hosts;
   return who;
 }
@@ -73,8 +74,9 @@ TEST_P(Hang, IsNamed) {
   EXPECT_FALSE(f.next().text().empty());
   EXPECT_FALSE(f.next().command().empty());
   EXPECT_EQ(f.cause().id(), "not established");
-  EXPECT_TRUE(std::any_of(f.evidence().begin(), f.evidence().end(), [](const Evidence& e) { return e.rank() >= 0; }))
-      << "cites no record";
+  EXPECT_TRUE(std::any_of(f.evidence().begin(), f.evidence().end(), [](const Evidence& e) {
+    return e.rank() >= 0;
+  })) << "cites no record";
   for (int rank : f.collateral().ranks()) EXPECT_EQ(WhoOf(f).ranks.count(rank), 0u);
 }
 
@@ -130,13 +132,20 @@ TEST_P(Hang, WithOneRecordMissingNobodyElseIsAccused) {
     EXPECT_TRUE(lost || f.kind() == c.kind) << f.title();
     const Who got = WhoOf(f), want = Expected(c, as);
     // A cycle without its odd member, or some of several edges: less may be named, nothing else.
-    EXPECT_TRUE(std::includes(want.ranks.begin(), want.ranks.end(), got.ranks.begin(), got.ranks.end())) << f.title() << got;
-    EXPECT_TRUE(std::includes(want.edges.begin(), want.edges.end(), got.edges.begin(), got.edges.end())) << f.title() << got;
-    EXPECT_TRUE(std::includes(want.hosts.begin(), want.hosts.end(), got.hosts.begin(), got.hosts.end())) << f.title() << got;
+    EXPECT_TRUE(
+        std::includes(want.ranks.begin(), want.ranks.end(), got.ranks.begin(), got.ranks.end()))
+        << f.title() << got;
+    EXPECT_TRUE(
+        std::includes(want.edges.begin(), want.edges.end(), got.edges.begin(), got.edges.end()))
+        << f.title() << got;
+    EXPECT_TRUE(
+        std::includes(want.hosts.begin(), want.hosts.end(), got.hosts.begin(), got.hosts.end()))
+        << f.title() << got;
   }
 }
 
-// Records of processes that were all ended while things moved: the same job, but the last progress was a moment ago.
+// Records of processes that were all ended while things moved: the same job, but the last progress
+// was a moment ago.
 TEST_P(Hang, IsNotClaimedOfAJobThatWasEndedInMidFlight) {
   SCOPED_TRACE(c.name);
   if (c.name.find("abort") != std::string::npos) GTEST_SKIP() << "an abort is an end of its own";
@@ -167,7 +176,9 @@ TEST_P(Hang, IsNotClaimedOfAJobThatWasEndedInMidFlight) {
 std::vector<int> All() { return Same(static_cast<int>(HangCases().size())); }
 INSTANTIATE_TEST_SUITE_P(Cases, Hang, ::testing::ValuesIn(All()), [](const auto& which) {
   std::string name = HangCases()[static_cast<size_t>(which.param)].name;
-  std::replace_if(name.begin(), name.end(), [](char ch) { return !std::isalnum(static_cast<unsigned char>(ch)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char ch) { return !std::isalnum(static_cast<unsigned char>(ch)); }, '_');
   return std::to_string(which.param) + "_" + name;
 });
 
@@ -201,7 +212,8 @@ TEST(StallFinder, ChannelsThatPointToDifferentPlacesAreUndetermined) {
     const int stuck = ch == 0 ? 3 : 1;
     for (int r = 0; r < 4; ++r) {
       const int next = (r + 1) % 4;
-      edge(r, next, ch, testing::Owes(next == stuck ? 5 : 1), next == stuck ? testing::Full(1) : testing::Waits(1));
+      edge(r, next, ch, testing::Owes(next == stuck ? 5 : 1),
+           next == stuck ? testing::Full(1) : testing::Waits(1));
     }
   }
   const Finding f = First(b);
@@ -288,7 +300,8 @@ TEST(StallFinder, MissingRanksAreGivenAsTheJobNumbersThem) {
   EXPECT_THAT(chain, HasSubstr("rank 0 waits in AllReduce #6 of dp"));
   EXPECT_THAT(chain, HasSubstr("on rank 2 AllReduce #6 of dp"));
   EXPECT_THAT(chain, HasSubstr("rank 2 waits in AllReduce #6 of tp"));
-  EXPECT_EQ(std::set<int>(f.collateral().ranks().begin(), f.collateral().ranks().end()), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(std::set<int>(f.collateral().ranks().begin(), f.collateral().ranks().end()),
+            (std::set<int>{0, 1, 2}));
 }
 
 TEST(StallFinder, TornRecordLowersConfidence) {
@@ -302,19 +315,29 @@ TEST(StallFinder, TornRecordLowersConfidence) {
   EXPECT_EQ(d.findings(0).confidence(), Confidence::possible);
 }
 
-// ---- Hostile and partial records: whatever is taken away or broken, nothing crashes and every finding is whole.
+// ---- Hostile and partial records: whatever is taken away or broken, nothing crashes and every
+// finding is whole.
 TEST(StallFinder, RandomDamageNeverCrashes) {
   std::mt19937 random(3);
-  const auto pick = [&](int n) { return n > 0 ? static_cast<int>(random() % static_cast<unsigned>(n)) : 0; };
+  const auto pick = [&](int n) {
+    return n > 0 ? static_cast<int>(random() % static_cast<unsigned>(n)) : 0;
+  };
   for (int round = 0; round < 600; ++round) {
-    const HangCase& c = HangCases()[static_cast<size_t>(pick(static_cast<int>(HangCases().size())))];
+    const HangCase& c =
+        HangCases()[static_cast<size_t>(pick(static_cast<int>(HangCases().size())))];
     auto records = Builder(c, Same(c.ranks)).Records();
     for (int n = 1 + pick(8); n > 0; --n) {
       trace::Trace& t = records[static_cast<size_t>(pick(static_cast<int>(records.size())))].trace;
       switch (pick(10)) {
-        case 0: t.clear_edges(); break;
-        case 1: t.clear_communicators(); break;
-        case 2: t.mutable_process()->set_rank(pick(3) - 1); break;
+        case 0:
+          t.clear_edges();
+          break;
+        case 1:
+          t.clear_communicators();
+          break;
+        case 2:
+          t.mutable_process()->set_rank(pick(3) - 1);
+          break;
         case 3:
           for (auto& e : *t.mutable_edges()) {
             e.set_peer(static_cast<uint32_t>(random()));
@@ -322,7 +345,8 @@ TEST(StallFinder, RandomDamageNeverCrashes) {
           }
           break;
         case 4:
-          for (auto& comm : *t.mutable_communicators()) comm.set_n_ranks(static_cast<uint32_t>(1 + pick(5)));
+          for (auto& comm : *t.mutable_communicators())
+            comm.set_n_ranks(static_cast<uint32_t>(1 + pick(5)));
           break;
         case 5:
           for (auto& comm : *t.mutable_communicators()) {
@@ -333,15 +357,21 @@ TEST(StallFinder, RandomDamageNeverCrashes) {
             }
           }
           break;
-        case 6: t.mutable_settings()->Clear(); break;
-        case 7: t.mutable_clock()->set_realtime_ns(static_cast<int64_t>(random()) << 30); break;
+        case 6:
+          t.mutable_settings()->Clear();
+          break;
+        case 7:
+          t.mutable_clock()->set_realtime_ns(static_cast<int64_t>(random()) << 30);
+          break;
         case 8:
           for (auto& comm : *t.mutable_communicators()) {
             if (comm.operations_size() > 0) comm.mutable_operations()->RemoveLast();
             comm.set_finalized_ns(pick(2) ? static_cast<int64_t>(random()) : 0);
           }
           break;
-        default: t.Clear(); break;
+        default:
+          t.Clear();
+          break;
       }
     }
     const Diagnosis d = Diagnose(model::BuildJob(std::move(records)));

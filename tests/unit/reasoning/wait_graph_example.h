@@ -1,14 +1,14 @@
-// Reads testdata/wait-graph-examples.json: worked examples of failure-knowledge 2.8 as input of the graph.
+// Reads testdata/wait-graph-examples.json: worked examples of failure-knowledge 2.8 as input of the
+// graph.
 #ifndef RINGSCOPE_TESTS_UNIT_REASONING_WAIT_GRAPH_EXAMPLE_H_
 #define RINGSCOPE_TESTS_UNIT_REASONING_WAIT_GRAPH_EXAMPLE_H_
 
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "analyzer/reasoning/wait_graph.h"
 
@@ -28,8 +28,12 @@ inline nlohmann::json Example(const std::string& id) {
 
 inline trace::StepState StateOf(const std::string& name) {
   static const std::map<std::string, trace::StepState> kStates = {
-      {"SendGPUWait", trace::SEND_GPU_WAIT}, {"SendPeerWait", trace::SEND_PEER_WAIT}, {"SendWait", trace::SEND_WAIT},
-      {"RecvWait", trace::RECV_WAIT}, {"RecvFlushWait", trace::RECV_FLUSH_WAIT}, {"RecvGPUWait", trace::RECV_GPU_WAIT}};
+      {"SendGPUWait", trace::SEND_GPU_WAIT},
+      {"SendPeerWait", trace::SEND_PEER_WAIT},
+      {"SendWait", trace::SEND_WAIT},
+      {"RecvWait", trace::RECV_WAIT},
+      {"RecvFlushWait", trace::RECV_FLUSH_WAIT},
+      {"RecvGPUWait", trace::RECV_GPU_WAIT}};
   return kStates.at(name);
 }
 
@@ -51,7 +55,8 @@ inline reasoning::graph::Input ToInput(const nlohmann::json& x) {
     if (kind == "user") out.host = Host::kUser;
     if (kind == "api") out.host = Host::kApi;
     if (kind == "silent") out.host = Host::kNoRecord;
-    if (kind == "store" || kind == "api-connect") out.waits_for = {std::stoi(host.substr(host.find(':') + 1))};
+    if (kind == "store" || kind == "api-connect")
+      out.waits_for = {std::stoi(host.substr(host.find(':') + 1))};
     if (rank.contains("async")) {
       const auto& e = rank["async"];
       in.errors.push_back({r, e["peer"], e.value("wc", 0) == 12});
@@ -84,11 +89,16 @@ inline reasoning::graph::Input ToInput(const nlohmann::json& x) {
         op.comm = comm_of[name];
         op.rank = r;
         op.position = k;
-        const Stage stage = k <= f ? Stage::kFinished : k <= s ? Stage::kStarted : k <= q ? Stage::kEnqueued
-                            : k <= a ? Stage::kEntered : Stage::kNotEntered;
+        const Stage stage = k <= f   ? Stage::kFinished
+                            : k <= s ? Stage::kStarted
+                            : k <= q ? Stage::kEnqueued
+                            : k <= a ? Stage::kEntered
+                                     : Stage::kNotEntered;
         op.progress = {stage, stage};
         const std::string algo = x["comms"][name]["algo"];
-        op.pattern = algo == "ring" ? Pattern::kRing : algo == "tree" ? Pattern::kTree : Pattern::kOther;
+        op.pattern = algo == "ring"   ? Pattern::kRing
+                     : algo == "tree" ? Pattern::kTree
+                                      : Pattern::kOther;
         if (p2p) {
           const bool send = list[k - 1][0] == "send";
           const int peer = list[k - 1][1];
@@ -141,7 +151,8 @@ struct Verdict {
   std::vector<std::string> roots;
 };
 
-inline Verdict Summarise(const reasoning::graph::Input& in, const reasoning::graph::Result& result) {
+inline Verdict Summarise(const reasoning::graph::Input& in,
+                         const reasoning::graph::Result& result) {
   Verdict verdict;
   std::vector<std::string> classes;
   for (const auto& root : result.roots) {

@@ -1,9 +1,9 @@
 #include "analyzer/reasoning/wait_graph.h"
 
-#include <random>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <random>
 
 #include "tests/unit/reasoning/wait_graph_example.h"
 
@@ -11,11 +11,11 @@ namespace ringscope::reasoning::graph {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 using testing::Example;
+using ::testing::IsEmpty;
 using testing::Summarise;
 using testing::ToInput;
+using ::testing::UnorderedElementsAre;
 
 class WorkedExample : public ::testing::TestWithParam<std::string> {};
 
@@ -81,7 +81,8 @@ TEST(WaitGraph, WithTheDataParallelGroupOnlyTheNestedCauseIsNotSeen) {
   const Input in = ToInput(x);
   const Result result = Analyse(in);
   ASSERT_EQ(result.roots.size(), 1u);
-  // Rank 2 waits for its GPU and has enqueued nothing that is visible: it is named as such, not as a rank outside NCCL.
+  // Rank 2 waits for its GPU and has enqueued nothing that is visible: it is named as such, not as
+  // a rank outside NCCL.
   EXPECT_EQ(result.roots[0].cls, End::kGpuStalled);
   EXPECT_EQ(Name(in, result.nodes[result.roots[0].nodes[0]]), "G2");
 }
@@ -92,7 +93,8 @@ TEST(WaitGraph, PeerThatHasNotComeYetIsMissingNotUnmatched) {
   Input in;
   in.ranks = {{Host::kSync, {}}, {Host::kUser, {}}};
   in.comms = {{"P", {0, 1}, true, {1, 0}}};
-  Participation recv{.comm = 0, .rank = 0, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
+  Participation recv{
+      .comm = 0, .rank = 0, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
   recv.messages = {{false, 1, 1}};
   in.ops = {recv};
   const auto got = Summarise(in, Analyse(in));
@@ -106,7 +108,8 @@ TEST(WaitGraph, PeerThatWaitsForAThirdIsCollateral) {
   in.ranks = {{Host::kSync, {}}, {Host::kSync, {}}, {Host::kUser, {}}};
   in.comms = {{"P", {0, 1, 2}, true, {1, 1, 0}}};
   for (int r : {0, 1}) {
-    Participation recv{.comm = 0, .rank = r, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
+    Participation recv{
+        .comm = 0, .rank = r, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
     recv.messages = {{false, r + 1, 1}};
     in.ops.push_back(recv);
   }
@@ -116,17 +119,20 @@ TEST(WaitGraph, PeerThatWaitsForAThirdIsCollateral) {
 }
 
 TEST(WaitGraph, OtherRanksOfAGroupDoNotHideTheMessageThatIsMissing) {
-  // Rank 0 exchanges with 1 and 2 in one kernel; 2 sleeps; rank 1's send to 0 is held up by rank 0's kernel.
+  // Rank 0 exchanges with 1 and 2 in one kernel; 2 sleeps; rank 1's send to 0 is held up by rank
+  // 0's kernel.
   Input in;
   in.ranks = {{Host::kSync, {}}, {Host::kSync, {}}, {Host::kUser, {}}};
   in.comms = {{"P", {0, 1, 2}, true, {2, 1, 0}}};
-  Participation from1{.comm = 0, .rank = 0, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
+  Participation from1{
+      .comm = 0, .rank = 0, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
   from1.messages = {{false, 1, 1}};
   from1.group = 7;
   Participation from2 = from1;
   from2.position = 2;
   from2.messages = {{false, 2, 1}};
-  Participation to0{.comm = 0, .rank = 1, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
+  Participation to0{
+      .comm = 0, .rank = 1, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}};
   to0.messages = {{true, 0, 1}};
   in.ops = {from1, from2, to0};
   in.totals = {{0, 0, 1, false, 1}, {0, 0, 2, false, 1}, {0, 1, 0, true, 1}};
@@ -148,7 +154,8 @@ TEST(WaitGraph, DeadMemberOfARunningOperationIsTheEnd) {
 }
 
 TEST(WaitGraph, EdgeDrivenByAFrozenRelayIsTheRelays) {
-  // The data is rank 1's, the proxy that sends it rank 0's (PXN): rank 0 is frozen and not a member that is unfinished.
+  // The data is rank 1's, the proxy that sends it rank 0's (PXN): rank 0 is frozen and not a member
+  // that is unfinished.
   Input in = ToInput(Example("E03"));
   std::erase_if(in.ops, [](const Participation& op) { return op.rank == 0; });
   in.ranks[0].host = Host::kFrozen;
@@ -230,7 +237,9 @@ TEST(WaitGraph, HalfOfSixteenThousandLateIsLinearToo) {
     comm.ranks.push_back(r);
     comm.entered.push_back(r % 2 ? 10 : 11);
     in.ranks[r].host = r % 2 ? Host::kUser : Host::kSync;
-    if (r % 2 == 0) in.ops.push_back({.comm = 0, .rank = r, .position = 11, .progress = {Stage::kStarted, Stage::kStarted}});
+    if (r % 2 == 0)
+      in.ops.push_back(
+          {.comm = 0, .rank = r, .position = 11, .progress = {Stage::kStarted, Stage::kStarted}});
   }
   in.comms = {comm};
   const Result result = Analyse(in);
@@ -241,13 +250,14 @@ TEST(WaitGraph, HalfOfSixteenThousandLateIsLinearToo) {
 }
 
 TEST(WaitGraph, LongChainNeedsNoStack) {
-  constexpr int kRanks = 50000;   // r waits for r + 1 over communicators of two
+  constexpr int kRanks = 50000;  // r waits for r + 1 over communicators of two
   Input in;
   in.ranks.resize(kRanks);
   in.ranks[kRanks - 1].host = Host::kUser;
   for (int r = 0; r + 1 < kRanks; ++r) {
     in.comms.push_back({"c", {r, r + 1}, false, {1, 0}});
-    in.ops.push_back({.comm = r, .rank = r, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}});
+    in.ops.push_back(
+        {.comm = r, .rank = r, .position = 1, .progress = {Stage::kStarted, Stage::kStarted}});
   }
   EXPECT_THAT(Summarise(in, Analyse(in)).roots, ElementsAre("H" + std::to_string(kRanks - 1)));
 }
@@ -275,9 +285,14 @@ TEST(WaitGraph, RandomInputNeverCrashesAndIsDeterministic) {
       for (size_t i = 0; i < comm.ranks.size(); ++i) {
         for (uint64_t k = 1; k <= comm.entered[i]; ++k) {
           auto a = static_cast<Stage>(pick(5)), b = static_cast<Stage>(pick(5));
-          Participation op{.comm = c, .rank = comm.ranks[i], .position = k, .progress = {std::min(a, b), std::max(a, b)}};
-          for (int n = pick(3); n > 0; --n) op.messages.push_back({pick(2) == 0, pick(ranks), static_cast<uint64_t>(pick(3))});
-          if (!in.ops.empty() && in.ops.back().rank == op.rank) op.after = {static_cast<int>(in.ops.size()) - 1};
+          Participation op{.comm = c,
+                           .rank = comm.ranks[i],
+                           .position = k,
+                           .progress = {std::min(a, b), std::max(a, b)}};
+          for (int n = pick(3); n > 0; --n)
+            op.messages.push_back({pick(2) == 0, pick(ranks), static_cast<uint64_t>(pick(3))});
+          if (!in.ops.empty() && in.ops.back().rank == op.rank)
+            op.after = {static_cast<int>(in.ops.size()) - 1};
           op.group = static_cast<uint32_t>(pick(3));
           op.pattern = static_cast<Pattern>(pick(3));
           op.chain = pick(2) == 0;
@@ -285,7 +300,11 @@ TEST(WaitGraph, RandomInputNeverCrashesAndIsDeterministic) {
         }
       }
       for (int n = pick(6); n > 0; --n) {
-        EdgeView e{.comm = c, .send_position = static_cast<uint64_t>(pick(4)), .from = pick(ranks), .to = pick(ranks), .channel = pick(2)};
+        EdgeView e{.comm = c,
+                   .send_position = static_cast<uint64_t>(pick(4)),
+                   .from = pick(ranks),
+                   .to = pick(ranks),
+                   .channel = pick(2)};
         e.recv_position = comm.p2p ? static_cast<uint64_t>(pick(4)) : e.send_position;
         for (EdgeEnd* end : {&e.send, &e.recv}) {
           end->phase = static_cast<EdgeEnd::Phase>(pick(4));

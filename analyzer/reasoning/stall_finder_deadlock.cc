@@ -1,0 +1,162 @@
+// The waiting ends in a circle: messages without partner, communicators in different order.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/stall_finder_words.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+using graph::Node;
+
+class DeadlockWriter : public StallWords {
+ public:
+  using StallWords::StallWords;
+
+  Candidate Unmatched(const RootGroup& group) const {
+    std::set<int> lacking, having;
+    for (int n : group.nodes) {
+      lacking.insert(a_.NodeAt(n).rank);
+      having.insert(a_.NodeAt(n).peer);
+    }
+    Candidate c = Start(group, Kind::p2p_unmatched, Confidence::probable);
+    Finding& f = c.finding;
+    // Where each lacks what the other has there is no culprit, only an order that cannot work.
+    const bool mutual =
+        std::any_of(lacking.begin(), lacking.end(), [&](int r) { return having.count(r) > 0; });
+    if (!mutual) AddRanks(a_.JobRanks(lacking), f.mutable_who()->mutable_ranks());
+    for (int n : group.nodes) {
+      const Node& node = a_.NodeAt(n);
+      const bool lacks_recv = node.unit == "recv";
+      EdgeName& edge = *f.mutable_who()->add_edges();
+      edge.set_from(*a_.JobRanks({lacks_recv ? node.peer : node.rank}).begin());
+      edge.set_to(*a_.JobRanks({lacks_recv ? node.rank : node.peer}).begin());
+      AddNote(&f, absl::StrCat(
+                      a_.RankName(node.peer), " has called ", lacks_recv ? "send" : "receive", " ",
+                      node.position, lacks_recv ? " to " : " from ", a_.RankName(node.rank),
+                      ", which has not called the matching ", lacks_recv ? "receive" : "send",
+                      " and waits for ", a_.RankName(node.peer), " elsewhere"));
+    }
+    const Node& first = a_.NodeAt(group.nodes[0]);
+    f.set_title(
+        mutual ? absl::StrCat("Ranks wait for each other in sends and receives of communicator ",
+                              a_.CommunicatorOf(group.comm).Label())
+               : absl::StrCat(a_.RankName(first.rank), " left out a ",
+                              first.unit == "recv" ? "receive from " : "send to ",
+                              a_.RankName(first.peer), " in communicator ",
+                              a_.CommunicatorOf(group.comm).Label()));
+    a_.Describe(group, &c);
+    AddMissingNote(group, &f);
+    f.set_refuted_by(
+        "a program in which the missing call comes from another thread or stream that does not "
+        "depend on this wait");
+    SetNext(&f, "Look for the send or receive that one side calls and the other does not.",
+            StackCommand(lacking));
+    return c;
+  }
+
+  Candidate Cycle(const RootGroup& group) const {
+    std::set<int> comms, ranks;
+    std::map<int, std::map<int, int>> first_of;  // rank -> comm that runs, comm that is queued
+    for (int n : group.nodes) {
+      const Node& node = a_.NodeAt(n);
+      if (node.rank >= 0) ranks.insert(node.rank);
+      if (node.kind == Node::kOp) comms.insert(node.comm);
+    }
+    std::set<int> communicators;
+    for (int comm : comms) communicators.insert(a_.input.comms[comm].communicator);
+    const bool one = communicators.size() < 2;
+    Candidate c =
+        Start(group, one ? Kind::p2p_unmatched : Kind::communicator_cycle, Confidence::probable);
+    Finding& f = c.finding;
+    for (int comm : comms) {
+      if (!a_.AllSeen(comm)) f.set_confidence(Confidence::possible);
+    }
+    for (int index : communicators)
+      f.mutable_who()->add_communicators(job_.communicators[index].Label());
+    const std::set<int> odd = OddRanks(group);
+    AddRanks(a_.JobRanks(odd), f.mutable_who()->mutable_ranks());
+    std::vector<std::string> labels;
+    for (int index : communicators) labels.push_back(job_.communicators[index].Label());
+    f.set_title(absl::StrCat(
+        one ? "Operations of communicator " : "Communicators ", absl::StrJoin(labels, ", "),
+        " wait for each other",
+        odd.empty()
+            ? ""
+            : absl::StrCat(": ", NamesText(odd), " issued them in another order than the others")));
+    AddOrders(group, &f);
+    a_.Describe(group, &c);
+    AddNote(&f, "the cure is one order on all ranks; no hardware is implicated");
+    f.set_refuted_by(
+        "both kernels found running on one GPU (then they are not serialised, and this is no "
+        "cycle)");
+    SetNext(&f,
+            "Find the code that issues these operations and make its order the same on all ranks.",
+            StackCommand(odd.empty() ? ranks : odd));
+    return c;
+  }
+
+  // Which communicator's operation each rank runs while the other's is queued behind it.
+  std::map<int, std::pair<int, int>> Orders(const RootGroup& group) const {
+    std::map<int, std::pair<int, int>> orders;
+    for (int n : group.nodes) {
+      const Node& node = a_.NodeAt(n);
+      if (node.kind != Node::kOp) continue;
+      for (int to : a_.result.next[n]) {
+        const Node& other = a_.NodeAt(to);
+        if (other.kind == Node::kOp && other.rank == node.rank && other.comm != node.comm) {
+          orders[node.rank] = {other.comm, node.comm};
+        }
+      }
+    }
+    return orders;
+  }
+  std::set<int> OddRanks(const RootGroup& group) const {
+    const auto orders = Orders(group);
+    std::map<std::pair<int, int>, std::set<int>> camps;
+    for (const auto& [rank, order] : orders) camps[order].insert(rank);
+    if (camps.size() != 2) return {};
+    const auto& a = camps.begin()->second;
+    const auto& b = camps.rbegin()->second;
+    // Two camps of opposite order, one of them smaller; half against half tells nothing.
+    const auto &x = camps.begin()->first, &y = camps.rbegin()->first;
+    if (x.first != y.second || x.second != y.first || a.size() == b.size()) return {};
+    return a.size() < b.size() ? a : b;
+  }
+  void AddOrders(const RootGroup& group, Finding* f) const {
+    size_t lines = 0;
+    for (const auto& [rank, order] : Orders(group)) {
+      if (++lines > 8) break;
+      const model::Member* m = a_.MemberIn(order.second, rank);
+      if (m == nullptr || !m->has_record()) continue;
+      uint32_t row = 0;
+      for (int n : group.nodes) {
+        const Node& node = a_.NodeAt(n);
+        if (node.kind != Node::kOp || node.rank != rank || node.comm != order.second) continue;
+        for (const model::Op& op : m->ops) {
+          if (op.position() == node.position && op.p2p() == a_.input.comms[node.comm].p2p)
+            row = op.raw.row();
+        }
+      }
+      *f->add_evidence() = MemberEvidence(
+          job_, *m, row,
+          absl::StrCat(a_.RankName(rank), " runs an operation of ",
+                       a_.CommunicatorOf(order.first).Label(), " and has one of ",
+                       a_.CommunicatorOf(order.second).Label(), " queued behind it"));
+    }
+  }
+};
+
+}  // namespace
+
+Candidate DescribeUnmatched(const StallAnalysis& a, const RootGroup& group) {
+  return DeadlockWriter(a).Unmatched(group);
+}
+Candidate DescribeCycle(const StallAnalysis& a, const RootGroup& group) {
+  return DeadlockWriter(a).Cycle(group);
+}
+
+}  // namespace ringscope::reasoning

@@ -1,0 +1,191 @@
+// The waiting ends at a GPU, at one of several GPUs of a host, or inside a communicator that shows
+// no more.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/stall_finder_words.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+using graph::Node;
+
+class GpuWriter : public StallWords {
+ public:
+  using StallWords::StallWords;
+
+  Candidate Gpu(const RootGroup& group) const {
+    const std::set<int> ranks = RanksOf(group);
+    if (TooMany(group, ranks.size())) {
+      Candidate c = Start(group, Kind::undetermined, Confidence::possible);
+      c.finding.set_title(absl::StrCat("On ", ranks.size(), " of ", a_.MembersSeen(group.comm),
+                                       " ranks ", Place(group),
+                                       " is enqueued and has not started"));
+      a_.Describe(group, &c);
+      c.finding.set_refuted_by("a kernel that runs on one of these GPUs and is not the job's");
+      SetNext(&c.finding,
+              "See what these GPUs execute: a compute kernel, a wait for an event, nothing.",
+              "cuda-gdb -p <pid>");
+      return c;
+    }
+    bool weak = false, by_edges = false;
+    for (int n : group.nodes) {
+      weak |= a_.NodeAt(n).weak;
+      by_edges |= !a_.NodeAt(n).edges.empty();
+    }
+    Candidate c =
+        Start(group, Kind::gpu_stalled, weak ? Confidence::possible : Confidence::probable);
+    Finding& f = c.finding;
+    AddRanks(a_.JobRanks(ranks), f.mutable_who()->mutable_ranks());
+    AddGpus(ranks, &f);
+    if (by_edges) {
+      f.set_title(absl::StrCat("The GPU of ", NamesText(ranks), " makes no progress in ",
+                               Place(group), ": it has received data and sends none on"));
+    } else {
+      f.set_title(absl::StrCat(
+          "The GPU of ", NamesText(ranks), " does not run ", Place(group),
+          ": enqueued, nothing of NCCL before it in its queue, and not started or not served"));
+    }
+    for (int n : group.nodes) AddGpuEvidence(group, a_.NodeAt(n), &f);
+    a_.Describe(group, &c);
+    AddMissingNote(group, &f);
+    f.set_refuted_by(
+        "a compute kernel, stream dependency or full GPU that keeps the kernel waiting (then the "
+        "GPU is well and its "
+        "work is not), or a proxy thread that has died and reports nothing");
+    SetNext(&f, "See what the GPU executes, and whether the driver reported a fault (Xid).",
+            GpuCommand(ranks));
+    return c;
+  }
+
+  void AddGpuEvidence(const RootGroup& group, const Node& node, Finding* f) const {
+    a_.AddEdgeEvidence(node, f);
+    if (!node.edges.empty()) AddInEdges(node, f);
+    const model::Member* m = a_.MemberIn(group.comm, node.rank);
+    if (m == nullptr || !m->has_record()) return;
+    for (const model::Op& op : m->ops) {
+      if (group.comm >= 0 && op.p2p() != a_.input.comms[group.comm].p2p) continue;
+      if (op.position() != group.position) continue;
+      *f->add_evidence() = MemberEvidence(
+          job_, *m, op.raw.row(),
+          absl::StrCat(OpText(op.raw), ": ", op.raw.kernels_started(), " of ", op.raw.channels(),
+                       " kernel channels started, ", op.raw.kernels_stopped(), " stopped"));
+    }
+  }
+  // The other half of the pivot: what has arrived at the rank and is not taken.
+  void AddInEdges(const Node& gpu, Finding* f) const {
+    Node in;
+    const auto& edges = a_.input.graph.edges;
+    for (int e : gpu.edges) {
+      for (size_t i = 0; i < edges.size(); ++i) {
+        if (edges[i].comm == edges[e].comm && edges[i].to == gpu.rank &&
+            edges[i].send_position == edges[e].send_position &&
+            edges[i].channel == edges[e].channel) {
+          in.edges.push_back(static_cast<int>(i));
+        }
+      }
+    }
+    a_.AddEdgeEvidence(in, f);
+  }
+
+  void AddGpus(const std::set<int>& ranks, Finding* f) const {
+    for (int r : ranks) {
+      const model::Process* p = a_.ProcessOf(r);
+      if (p == nullptr) continue;
+      // Which of several GPUs the communicator uses is not recorded.
+      if (p->trace.process().gpus_size() == 1) {
+        const trace::Gpu& gpu = p->trace.process().gpus(0);
+        f->mutable_who()->add_gpus(absl::StrCat(
+            p->host, ":", gpu.bus_id().empty() ? std::to_string(gpu.device()) : gpu.bus_id()));
+      }
+    }
+  }
+  std::string GpuCommand(const std::set<int>& ranks) const {
+    for (int r : ranks) {
+      const model::Process* p = a_.ProcessOf(r);
+      if (p != nullptr && !p->host.empty()) {
+        return absl::StrCat("ssh ", p->host,
+                            " 'nvidia-smi; dmesg -T | grep -i -e xid -e nvrm'; cuda-gdb -p ",
+                            p->trace.process().pid());
+      }
+    }
+    return "nvidia-smi; dmesg -T | grep -i -e xid -e nvrm";
+  }
+
+  Candidate InsideNode(const RootGroup& group) const {
+    std::set<std::string> hosts;
+    for (int n : group.nodes) hosts.insert(a_.NodeAt(n).unit);
+    // Inside a host that exchanges data without steps the rank cannot be told: the host is the
+    // answer, a possible one.
+    Candidate c = Start(group, hosts.size() > 1 ? Kind::undetermined : Kind::gpu_stalled,
+                        Confidence::possible);
+    Finding& f = c.finding;
+    for (const std::string& h : hosts) f.mutable_who()->add_hosts(h);
+    f.set_title(absl::StrCat("A GPU of host ", absl::StrJoin(hosts, ", "), " makes no progress in ",
+                             Place(group), ": data arrives at the host and none leaves it"));
+    if (hosts.size() > 1) f.mutable_who()->clear_hosts();
+    for (int n : group.nodes) {
+      const Node& node = a_.NodeAt(n);
+      a_.AddEdgeEvidence(node, &f);
+      AddHostInEdges(node, &f);
+    }
+    a_.Describe(group, &c);
+    AddMissingNote(group, &f);
+    AddNote(&f,
+            "inside the host the ranks see each other's data without network steps: which of its "
+            "GPUs stands still is not visible");
+    f.set_refuted_by("progress of all GPUs of the host, or a fault between them (NVLink, PCIe)");
+    SetNext(&f, "Look at every GPU of the host: Xid, NVLink errors, which kernels run.",
+            absl::StrCat("ssh ", *hosts.begin(),
+                         " 'nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm'"));
+    return c;
+  }
+  void AddHostInEdges(const Node& unit, Finding* f) const {
+    Node in;
+    const auto& edges = a_.input.graph.edges;
+    const auto on_unit = [&](int r) { return a_.input.graph.hosts[r] == unit.unit; };
+    for (int e : unit.edges) {
+      for (size_t i = 0; i < edges.size(); ++i) {
+        if (edges[i].comm == edges[e].comm && on_unit(edges[i].to) && !on_unit(edges[i].from) &&
+            edges[i].send_position == edges[e].send_position &&
+            edges[i].channel == edges[e].channel) {
+          in.edges.push_back(static_cast<int>(i));
+        }
+      }
+    }
+    a_.AddEdgeEvidence(in, f);
+  }
+
+  Candidate Ambiguous(const RootGroup& group) const {
+    Candidate c = Start(group, Kind::undetermined, Confidence::possible);
+    Finding& f = c.finding;
+    f.set_title(
+        absl::StrCat(Place(group), " runs on all ranks and stands still inside the communicator"));
+    a_.Describe(group, &c);
+    AddMissingNote(group, &f);
+    AddNote(&f,
+            "no edge with network steps tells more: a fault between GPUs, one GPU, different "
+            "arguments or NCCL itself look alike");
+    f.set_refuted_by("a rank that has not started the operation");
+    SetNext(&f, "Compare arguments; look for Xid and NVLink errors on the GPUs of these ranks.",
+            "nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm");
+    return c;
+  }
+};
+
+}  // namespace
+
+Candidate DescribeGpu(const StallAnalysis& a, const RootGroup& group) {
+  return GpuWriter(a).Gpu(group);
+}
+Candidate DescribeInsideNode(const StallAnalysis& a, const RootGroup& group) {
+  return GpuWriter(a).InsideNode(group);
+}
+Candidate DescribeAmbiguous(const StallAnalysis& a, const RootGroup& group) {
+  return GpuWriter(a).Ambiguous(group);
+}
+
+}  // namespace ringscope::reasoning
