@@ -85,11 +85,13 @@ void Bury(Image* image, CommRow* row) {
   Store(row->done_group, generation);
 }
 
-uint32_t RingRows(const uint8_t* used) {
+// 256 rows while more than half of the pool is free, then 64, then 16: whatever is given away,
+// every communicator row that is left can still have the smallest ring.
+uint32_t RingRows(const uint8_t* used, uint32_t rows_left) {
   uint32_t free = 0;
   for (uint32_t b = 0; b < kBlocks; ++b) free += used[b] == 0;
   if (free * 2 > kBlocks) return 256;
-  return free * 8 > kBlocks ? 64 : 16;
+  return free + 1 >= rows_left + 64 / kBlock ? 64 : 16;
 }
 
 // A row and a ring, burying tombstones, oldest first, where the tables are full. nullptr when all
@@ -99,10 +101,13 @@ CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
   for (;;) {
     MarkUsed(image, used);
     CommRow* row = nullptr;
-    for (uint32_t c = 0; c < flight::kCommRows && row == nullptr; ++c) {
-      if (Load(image->comms[c].stamp) == 0) row = &image->comms[c];
+    uint32_t rows_left = 0;
+    for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+      if (Load(image->comms[c].stamp) != 0) continue;
+      if (row == nullptr) row = &image->comms[c];
+      ++rows_left;
     }
-    *rows = RingRows(used);
+    *rows = RingRows(used, rows_left);
     *first = FindRun(used, *rows);
     while (*first == flight::kOpRows && *rows > kBlock) {
       *rows = *rows == 256 ? 64 : 16;

@@ -18,11 +18,19 @@ struct Key {
   uint32_t rank, peer, channel, flags;
 };
 
+// Every bit of the key must reach the low bits, which choose the set: a multiplication carries
+// upwards only, so each is followed by a shift down (the finalizer of MurmurHash3, A. Appleby,
+// public domain).
+uint64_t Mix(uint64_t h) {
+  h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+  h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+  return h ^ h >> 33;
+}
+
 uint64_t Hash(const Key& key) {
-  uint64_t h = key.comm * 0x9e3779b97f4a7c15u ^ key.context;
-  h = (h ^ (static_cast<uint64_t>(key.peer) << 32 | key.rank)) * 0xff51afd7ed558ccdu;
-  h = (h ^ (static_cast<uint64_t>(key.channel) << 8 | key.flags)) * 0xc4ceb9fe1a85ec53u;
-  return h ^ h >> 29;
+  const uint64_t who = static_cast<uint64_t>(key.peer) << 32 | key.rank;
+  const uint64_t what = static_cast<uint64_t>(key.comm) << 32 | key.channel << 8 | key.flags;
+  return Mix(Mix(Mix(who) ^ what) ^ key.context);
 }
 
 bool Matches(const EdgeRow& row, const Key& key) {

@@ -416,6 +416,24 @@ TEST(Traps, FallbackIsNotedOnlyOnOneNode) {
   two.Finalize();
 }
 
+TEST(Traps, EveryRowOfTheTablesCanBeUsed) {
+  std::vector<Comm> comms;
+  uint32_t live = 0;
+  for (uint32_t i = 0; i < flight::kCommRows; ++i) {
+    comms.emplace_back(5000 + i);
+    live += (Bits(comms.back().context) & 0xffff) < flight::kCommRows;
+  }
+  EXPECT_EQ(live, flight::kCommRows);
+  for (Comm& comm : comms) comm.Finalize();
+  // Edges that differ in the peer only, or in the channel only, must spread over all sets.
+  Comm wide(6000, 0, 100000);
+  void* coll = wide.Enqueue();
+  uint32_t kept = 0;
+  for (int i = 0; i < 1024; ++i) kept += wide.ProxyOp(coll, 1 + i, i % 2, 4, i % 3) != nullptr;
+  EXPECT_GE(kept, 1000u);
+  wide.Finalize();
+}
+
 // Random callbacks through random handles, from several threads: nothing crashes, rows stay inside
 // their tables, and an innocent communicator's counts are exact.
 TEST(Traps, RandomCallbacksFromManyThreads) {
