@@ -14,7 +14,7 @@ SANITIZED = ""
 EXPORTS = re.compile(r"^ncclProfiler_v[1-6]$")
 MUST_EXPORT = {"ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"}
 LIBC = re.compile(r"^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$")
-STRIPPED_LIMIT = 320 << 10  # most of it is the encoder of traces
+STRIPPED_LIMIT = 192 << 10  # half of it is the encoder of traces
 INIT_LIMIT = 2              # frame_dummy of the compiler's start files, and one constructor of ours
 
 
