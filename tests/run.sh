@@ -44,13 +44,13 @@ build() {
   fi
 }
 
-# check PRESET CTEST_ARGS...: runs tests; most of a replay is waiting, so twice as many as cores run at once.
+# check PRESET CTEST_ARGS...: runs tests, as many at once as there are cores: some watch the clock.
 failed=()
 check() {
   local preset=$1 started=$SECONDS; shift
   echo "run.sh: testing preset $preset: ctest $*"
   mkdir -p build/logs
-  if ! ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j $((2 * jobs)) "${only[@]}" "$@" 2>&1 |
+  if ! ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$jobs" "${only[@]}" "$@" 2>&1 |
       tee "build/logs/$preset.log"; then
     failed+=("$preset")
   fi
