@@ -40,8 +40,7 @@ std::set<std::string> Communicators(const Finding& f) {
   return {f.who().communicators().begin(), f.who().communicators().end()};
 }
 
-// ----------------------------------------------------------------------------------------------------------
-// duplicates
+// ---- duplicates
 bool Same(const Candidate& a, const Candidate& b) {
   const Finding &x = a.finding, &y = b.finding;
   if (x.kind() != y.kind() || x.past() != y.past()) return false;
@@ -102,8 +101,7 @@ std::vector<Candidate> DropDuplicates(std::vector<Candidate> candidates) {
   return kept;
 }
 
-// ----------------------------------------------------------------------------------------------------------------
-// order
+// ---- order
 bool NotLater(const Candidate& a, const Candidate& b) {
   return a.communicator != b.communicator || a.position == 0 || b.position == 0 ||
          a.position <= b.position;
@@ -177,8 +175,7 @@ std::vector<Candidate> Order(std::vector<Candidate> candidates) {
   return ordered;
 }
 
-// --------------------------------------------------------------------------------------------------------------
-// summary
+// ---- summary
 bool AnyOperation(const model::Job& job) {
   for (const model::Communicator& c : job.communicators) {
     for (const model::Member& m : c.members) {

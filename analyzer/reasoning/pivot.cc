@@ -130,17 +130,19 @@ void RingPivot(const PivotQuery& query, int channel, std::vector<Suspect>* suspe
 // next channel's tree, so the candidates of all channels are cut.
 void TreePivot(const PivotQuery& query, const std::set<int>& channels,
                std::vector<Suspect>* suspects) {
+  std::map<std::string, int> on_host;
+  for (int rank : query.ranks) {
+    if (query.host) ++on_host[query.host(rank)];
+  }
+  const auto unit_of = [&](int rank) -> std::optional<std::string> {
+    std::string host = query.host ? query.host(rank) : "";
+    if (host.empty() || !query.hosts_complete) return std::nullopt;
+    return on_host[host] == 1 ? Units::Alone(rank) : "host " + host;
+  };
   std::optional<std::set<std::string>> common;
   int witness = -1;
   for (int channel : channels) {
     std::map<std::string, std::set<std::string>> owes, misses;
-    auto unit_of = [&](int rank) -> std::optional<std::string> {
-      std::string host = query.host ? query.host(rank) : "";
-      if (host.empty() || !query.hosts_complete) return std::nullopt;
-      int on_host = 0;
-      for (int other : query.ranks) on_host += query.host(other) == host;
-      return on_host == 1 ? Units::Alone(rank) : "host " + host;
-    };
     bool incomplete = false;
     for (size_t i = 0; i < query.edges.size(); ++i) {
       const EdgeView& edge = query.edges[i];

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/wait_graph.h"
 #include "analyzer/reasoning/wait_graph_input.h"
@@ -59,10 +61,13 @@ class StallAnalysis {
   void Place(const graph::Root& root, int* comm, uint64_t* position) const;
   void FindWaiting(RootGroup* group) const;
   std::string Hop(int node, int next) const;
+  int IndexOf(const graph::Node& op) const;  // in input.ops; -1 not listed
+  bool Entered(const graph::Node& op) const;
   uint32_t RowOf(const graph::Node& op) const;
   std::string OpName(const graph::Node& op) const;
 
   std::vector<std::vector<int>> reverse_;
+  absl::flat_hash_map<std::tuple<int, int, uint64_t>, int> op_index_;
 };
 
 std::vector<Candidate> FindStalls(const model::Job& job);

@@ -49,6 +49,10 @@ std::string StepText(trace::StepState state) {
 StallAnalysis::StallAnalysis(const model::Job& j) : job(j), input(BuildWaitInput(j)) {
   if (!input.hung) return;
   result = graph::Analyse(input.graph);
+  for (size_t i = 0; i < input.graph.ops.size(); ++i) {
+    const graph::Participation& op = input.graph.ops[i];
+    op_index_[{op.comm, op.rank, op.position}] = static_cast<int>(i);
+  }
   reverse_.resize(result.nodes.size());
   for (size_t n = 0; n < result.next.size(); ++n) {
     for (int to : result.next[n]) reverse_[to].push_back(static_cast<int>(n));
@@ -127,14 +131,7 @@ void StallAnalysis::FindWaiting(RootGroup* group) const {
   for (int n : queue) seen[n] = 1;
   for (size_t i = 0; i < queue.size(); ++i) {
     const Node& node = NodeAt(queue[i]);
-    if (node.kind == Node::kOp && node.rank >= 0) {
-      const auto& entered = input.graph.comms[node.comm];
-      const auto at = std::find(entered.ranks.begin(), entered.ranks.end(), node.rank);
-      if (at != entered.ranks.end() &&
-          entered.entered[at - entered.ranks.begin()] >= node.position) {
-        group->waiting.insert(node.rank);
-      }
-    }
+    if (node.kind == Node::kOp && Entered(node)) group->waiting.insert(node.rank);
     for (int from : reverse_[queue[i]]) {
       if (!seen[from]) {
         seen[from] = 1;
@@ -144,8 +141,7 @@ void StallAnalysis::FindWaiting(RootGroup* group) const {
   }
 }
 
-// ----------------------------------------------------------------------------------------------------------------
-// words
+// ---- words
 const model::Process* StallAnalysis::ProcessOf(int rank) const {
   const int p = input.ranks[rank].process;
   return p < 0 ? nullptr : &job.processes[p];
@@ -206,13 +202,19 @@ std::string StallAnalysis::MissingMembers(int comm) const {
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
+int StallAnalysis::IndexOf(const Node& op) const {
+  const auto it = op_index_.find({op.comm, op.rank, op.position});
+  return it == op_index_.end() ? -1 : it->second;
+}
+
+bool StallAnalysis::Entered(const Node& op) const {
+  const int i = IndexOf(op);
+  return i >= 0 && input.graph.ops[i].progress.Reached(Stage::kEntered);
+}
+
 uint32_t StallAnalysis::RowOf(const Node& op) const {
-  for (size_t i = 0; i < input.graph.ops.size(); ++i) {
-    const graph::Participation& p = input.graph.ops[i];
-    if (p.comm == op.comm && p.rank == op.rank && p.position == op.position)
-      return input.ops[i].op->raw.row();
-  }
-  return 0;
+  const int i = IndexOf(op);
+  return i < 0 ? 0 : input.ops[i].op->raw.row();
 }
 
 std::string StallAnalysis::OpName(const Node& op) const {
@@ -253,7 +255,11 @@ std::string StallAnalysis::Hop(int n, int next) const {
   const std::string what = OpName(node);
   switch (to.kind) {
     case Node::kOp: {
-      if (to.rank == node.rank && to.comm == node.comm && input.comms[node.comm].p2p) {
+      const int a = IndexOf(node), b = IndexOf(to);
+      const bool one_kernel = input.comms[node.comm].p2p && a >= 0 && b >= 0 &&
+                              input.graph.ops[a].group != 0 &&
+                              input.graph.ops[a].group == input.graph.ops[b].group;
+      if (to.rank == node.rank && to.comm == node.comm && one_kernel) {
         return absl::StrCat("on ", who, " ", what, " runs in one kernel with ", OpName(to),
                             ", which has not finished");
       }
@@ -265,12 +271,8 @@ std::string StallAnalysis::Hop(int n, int next) const {
         return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank),
                             ", which has not started its side of it");
       }
-      const auto& comm = input.graph.comms[to.comm];
-      const auto at = std::find(comm.ranks.begin(), comm.ranks.end(), to.rank);
-      const bool entered =
-          at != comm.ranks.end() && comm.entered[at - comm.ranks.begin()] >= to.position;
       return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank), ", which has not ",
-                          entered ? "started it on its GPU" : "entered it");
+                          Entered(to) ? "started it on its GPU" : "entered it");
     }
     case Node::kUnmatched:
       return absl::StrCat(who, " waits in ", what, ": ", RankName(to.rank),
@@ -355,10 +357,7 @@ void StallAnalysis::Describe(const RootGroup& group, Candidate* candidate) const
     if (node.kind != Node::kOp || node.rank < 0) continue;
     const model::Member* m = MemberIn(node.comm, node.rank);
     if (m == nullptr || !m->has_record()) continue;
-    const auto& comm = input.graph.comms[node.comm];
-    const auto at = std::find(comm.ranks.begin(), comm.ranks.end(), node.rank);
-    if (at == comm.ranks.end() || comm.entered[at - comm.ranks.begin()] < node.position)
-      continue;  // said by the hop before
+    if (!Entered(node)) continue;  // said by the hop before
     *finding.add_evidence() = MemberEvidence(job, *m, RowOf(node), Hop(best[i], best[i + 1]));
   }
 }

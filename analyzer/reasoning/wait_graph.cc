@@ -61,8 +61,7 @@ class Builder {
   }
 
  private:
-  // ------------------------------------------------------------------------------------------------------------
-  // nodes
+  // ---- nodes
   int Make(Node node) {
     const int unit =
         node.unit.empty()
@@ -97,8 +96,7 @@ class Builder {
   // For lists that may be as long as the communicator: the caller sees to it that nothing repeats.
   void LinkNew(int from, int to) { out_.next[from].push_back(to); }
 
-  // ------------------------------------------------------------------------------------------------------------
-  // facts
+  // ---- facts
   const Participation* Find(int comm, int rank, uint64_t position) const {
     const auto it = ops_.find({comm, rank, position});
     return it == ops_.end() ? nullptr : &in_.ops[it->second];
@@ -124,8 +122,7 @@ class Builder {
     return open.empty() ? perhaps : open;
   }
 
-  // -----------------------------------------------------------------------------------------------------------
-  // expand
+  // ---- expand
   void Expand(int n) {
     const Node node = out_.nodes[n];
     switch (node.kind) {
@@ -135,6 +132,8 @@ class Builder {
         return ExpandHost(n, node.rank);
       case Node::kLateHub:
         return ExpandLate(n, node);
+      case Node::kAbsentHub:
+        return ExpandAbsent(n, node);
       case Node::kBodyHub:
         return ExpandBody(n, node);
       case Node::kGroupHub:
@@ -168,6 +167,14 @@ class Builder {
         ++found;
       }
     }
+    if (found == 0 && r.host == Host::kApi && it != of_rank_.end()) {
+      for (int i : it->second) {
+        const Participation& op = in_.ops[i];
+        if (op.stuck && Inside(op.progress) && CallWaits(op)) {
+          LinkNew(n, OpNode(op.comm, op.rank, op.position));
+        }
+      }
+    }
     // A launch can block because the queue of the GPU is full: then what is enqueued is the reason,
     // not the call.
     if (found == 0 && r.host == Host::kSync) Link(n, GpuNode(rank));
@@ -180,7 +187,9 @@ class Builder {
         Find(node.comm, node.rank, node.position) == nullptr) {
       return Link(n, RecordNode(node.rank));
     }
-    if (p.Before(Stage::kEnqueued)) return Link(n, HostNode(node.rank));
+    if (p.Before(Stage::kEntered)) return Link(n, HostNode(node.rank));
+    if (p.Before(Stage::kEnqueued))
+      return ExpandCall(n, *Find(node.comm, node.rank, node.position));
     const Participation& op = *Find(node.comm, node.rank, node.position);
     const std::vector<int> before = Unfinished(op.after);
     if (p.Before(Stage::kStarted) || (!p.Reached(Stage::kStarted) && !before.empty())) {
@@ -200,8 +209,55 @@ class Builder {
     }
   }
 
+  // A call that does not return while others have not come may be setting up the connection to them
+  // (first use). Where all that are known have come, it may wait for those that are not.
+  static bool Inside(const Progress& p) {
+    return p.Reached(Stage::kEntered) && p.Before(Stage::kEnqueued);
+  }
+  int AbsentHub(const Participation& op) {
+    const int hub = Make({.kind = Node::kAbsentHub, .comm = op.comm, .position = op.position});
+    Expand(hub);
+    return hub;
+  }
+  bool CallWaits(const Participation& op) {
+    if (!in_.comms[op.comm].p2p) return !out_.next[AbsentHub(op)].empty();
+    return std::any_of(op.messages.begin(), op.messages.end(), [&](const Message& m) {
+      return m.peer != op.rank && !PartnerEntered(op, m);
+    });
+  }
+  void ExpandCall(int n, const Participation& op) {
+    if (!NotRunning(in_.ranks[op.rank].host) && CallWaits(op)) {
+      if (!in_.comms[op.comm].p2p) return Link(n, AbsentHub(op));
+      for (const Message& m : op.messages) {
+        if (m.peer != op.rank && !PartnerEntered(op, m)) LinkPartner(n, op, m);
+      }
+      return;
+    }
+    Link(n, HostNode(op.rank));
+  }
+  bool PartnerEntered(const Participation& op, const Message& m) const {
+    const auto found = messages_.find({op.comm, m.peer, op.rank, !m.send, m.number});
+    if (found != messages_.end()) return !in_.ops[found->second].progress.Before(Stage::kEntered);
+    const auto total = totals_.find({op.comm, m.peer, op.rank, !m.send, 0});
+    return total != totals_.end() && total->second >= m.number;
+  }
+  void ExpandAbsent(int n, const Node& node) {
+    if (!hub_known_.insert(n).second) return;
+    std::vector<int> unknown;
+    for (int rank : in_.comms[node.comm].ranks) {
+      if (in_.ranks[rank].host == Host::kNoRecord &&
+          Find(node.comm, rank, node.position) == nullptr) {
+        unknown.push_back(rank);
+      } else if (ProgressOf(node.comm, rank, node.position).Before(Stage::kEntered)) {
+        LinkNew(n, OpNode(node.comm, rank, node.position));
+      }
+    }
+    if (!out_.next[n].empty()) return;
+    for (int rank : unknown) LinkNew(n, RecordNode(rank));
+  }
+
   void ExpandLate(int n, const Node& node) {
-    if (!late_known_.insert(n).second) return;
+    if (!hub_known_.insert(n).second) return;
     for (int rank : in_.comms[node.comm].ranks) {
       if (ProgressOf(node.comm, rank, node.position).Before(Stage::kStarted)) {
         LinkNew(n, OpNode(node.comm, rank, node.position));
@@ -325,8 +381,7 @@ class Builder {
     return Make(std::move(node));
   }
 
-  // -------------------------------------------------------------------------------------------------
-  // send and receive
+  // ---- send and receive
   void ExpandMessages(int n, const Participation& op) {
     for (const Message& m : op.messages) {
       if (m.peer != op.rank) LinkPartner(n, op, m);
@@ -472,7 +527,7 @@ class Builder {
   absl::flat_hash_map<OpKey, std::vector<int>> edges_;  // comm, -1, position
   absl::flat_hash_map<std::tuple<int, int, int>, std::vector<int>> p2p_edges_;
   absl::flat_hash_map<int, std::vector<int>> of_rank_;
-  absl::flat_hash_set<int> late_known_;
+  absl::flat_hash_set<int> hub_known_;
 };
 
 }  // namespace

@@ -146,9 +146,10 @@ struct Node {
     kComm,
     kUnmatched,
     kMissingRecord,
-    kLateHub,   // "all that have not started position of comm": no node of the report
-    kBodyHub,   // "what the started operation stands at"
-    kGroupHub,  // "what the other messages of the kernel stand at"
+    kLateHub,    // "all that have not started position of comm": no node of the report
+    kAbsentHub,  // "all that have not entered position of comm"
+    kBodyHub,    // "what the started operation stands at"
+    kGroupHub,   // "what the other messages of the kernel stand at"
   };
   Kind kind = kOp;
   int comm = -1;

@@ -58,8 +58,7 @@ class InputBuilder {
   }
 
  private:
-  // ------------------------------------------------------------------------------------------------------------
-  // ranks
+  // ---- ranks
   void NumberRanks() {
     std::map<std::tuple<int, int, int, int>, int>
         known;  // with record?, job rank, else communicator and rank
@@ -92,8 +91,7 @@ class InputBuilder {
     }
   }
 
-  // ----------------------------------------------------------------------------------------------------
-  // communicators
+  // ---- communicators
   void AddCommunicator(const Communicator& c, bool p2p) {
     std::vector<Listed> listed;
     uint64_t first_open = std::numeric_limits<uint64_t>::max();
@@ -202,8 +200,8 @@ class InputBuilder {
     info->end_ns = std::max(info->end_ns, end);
   }
 
-  // ------------------------------------------------------------------------------------------------------------
-  // hosts The part of the wait [begin, end] that the process was there for; 1 when nothing waits.
+  // ---- hosts The part of the wait [begin, end] that the process was there for; 1 when nothing
+  // waits.
   double LivedShare(const RankInfo& rank, int64_t begin, int64_t end) const {
     if (begin == 0 || end <= begin) return 1;
     const model::Process& p = job_.processes[rank.process];
@@ -221,7 +219,15 @@ class InputBuilder {
         end = std::max(end, info.end_ns);
       }
     }
+    FindCalls();
     std::vector<char> pending(out_.ranks.size(), 0), inside(out_.ranks.size(), 0);
+    std::vector<char> aborted(out_.ranks.size(), 0);
+    for (const CommInfo& info : out_.comms) {
+      const Communicator& c = job_.communicators[info.communicator];
+      for (size_t i = 0; i < c.members.size(); ++i) {
+        if (c.members[i].finalized_open) aborted[rank_of_[c.index][i]] = 1;
+      }
+    }
     for (size_t i = 0; i < out_.graph.ops.size(); ++i) {
       const graph::Participation& op = out_.graph.ops[i];
       if (!op.stuck || !op.progress.Before(Stage::kFinished)) continue;
@@ -237,7 +243,6 @@ class InputBuilder {
       }
       const bool through =
           LivedShare(rank, wait[r].first, wait[r].second) >= thresholds::kLivedThrough;
-      const bool aborted = MemberAborted(static_cast<int>(r));
       switch (job_.processes[rank.process].life) {
         case Life::kFrozen:
           g.host = through ? Host::kSync : Host::kFrozen;
@@ -251,7 +256,7 @@ class InputBuilder {
         // Who aborts and leaves reacts to something; who finalized its communicators may well live
         // on without them.
         case Life::kExited:
-          g.host = through || aborted || OnlyFinalized(job_.processes[rank.process])
+          g.host = through || aborted[r] || OnlyFinalized(job_.processes[rank.process])
                        ? Host::kSync
                        : Host::kExited;
           break;
@@ -268,7 +273,7 @@ class InputBuilder {
         out_.ranks[r].inferred = true;
       }
       if (g.host != Host::kSync) continue;
-      if (inside[r] || InCall(static_cast<int>(r))) {
+      if (inside[r] || in_call_[r]) {
         g.host = Host::kApi;
       } else if (!pending[r]) {
         g.host = Host::kUser;
@@ -276,7 +281,6 @@ class InputBuilder {
     }
     for (graph::Participation& op : out_.graph.ops) {
       if (out_.graph.ranks[op.rank].host == Host::kNoRecord) op.stuck = false;
-      if (op.stuck && op.progress.Before(Stage::kEnqueued)) AddConnectionWait(op);
     }
   }
 
@@ -304,69 +308,37 @@ class InputBuilder {
     return others;
   }
 
-  bool MemberAborted(int rank) const {
-    for (const CommInfo& info : out_.comms) {
-      const Communicator& c = job_.communicators[info.communicator];
-      for (size_t i = 0; i < c.members.size(); ++i) {
-        if (rank_of_[c.index][i] == rank && c.members[i].finalized_open) return true;
+  // Ranks inside a call for the stall time. What is called may be another communicator's, or none
+  // that is known.
+  void FindCalls() {
+    std::map<std::pair<int, uint32_t>, int> rank_of_row;  // process, communicator row
+    std::map<int, std::vector<int>> of_process;
+    for (size_t r = 0; r < out_.ranks.size(); ++r) {
+      of_process[out_.ranks[r].process].push_back(static_cast<int>(r));
+    }
+    for (const Communicator& c : job_.communicators) {
+      for (const Member& m : c.members) {
+        if (m.raw != nullptr) rank_of_row[{m.process, m.raw->row()}] = rank_of_[c.index][m.rank];
       }
     }
-    return false;
-  }
-
-  // Inside a call for the stall time. What is called may be another communicator's, or none that is
-  // known.
-  bool InCall(int rank) const {
-    const RankInfo& info = out_.ranks[rank];
-    const trace::Trace& trace = job_.processes[info.process].trace;
-    for (const trace::CallInFlight& call : trace.calls()) {
-      if (call.call() == trace::CallInFlight::NONE || call.since_ns() == 0) continue;
-      const int64_t now = LastSign(job_.processes[info.process]);
-      if (static_cast<double>(now - call.since_ns()) < trace.settings().stall_seconds() * 1e9)
-        continue;
-      if (call.communicator() == 0) {
-        if (SoleRankOfProcess(info.process)) return true;
-        continue;
-      }
-      for (const Communicator& c : job_.communicators) {
-        for (const Member& m : c.members) {
-          if (m.process == info.process && m.raw != nullptr &&
-              m.raw->row() + 1 == call.communicator() && rank_of_[c.index][m.rank] == rank) {
-            return true;
-          }
+    in_call_.assign(out_.ranks.size(), 0);
+    for (const model::Process& p : job_.processes) {
+      for (const trace::CallInFlight& call : p.trace.calls()) {
+        if (call.call() == trace::CallInFlight::NONE || call.since_ns() == 0) continue;
+        const double since = static_cast<double>(LastSign(p) - call.since_ns());
+        if (since < p.trace.settings().stall_seconds() * 1e9) continue;
+        if (call.communicator() != 0) {
+          const auto it = rank_of_row.find({p.index, call.communicator() - 1});
+          if (it != rank_of_row.end()) in_call_[it->second] = 1;
+        } else if (const auto& ranks = of_process[p.index]; ranks.size() == 1) {
+          in_call_[ranks[0]] = 1;
         }
       }
     }
-    return false;
-  }
-  bool SoleRankOfProcess(int process) const {
-    return std::count_if(out_.ranks.begin(), out_.ranks.end(),
-                         [&](const RankInfo& r) { return r.process == process; }) == 1;
   }
 
-  // A call that does not return while others have not come may be setting up the connection to them
-  // (first use). Where all that are known have come, it may wait for those that are not.
-  void AddConnectionWait(const graph::Participation& op) {
-    if (out_.graph.comms[op.comm].p2p) return;
-    const graph::Comm& comm = out_.graph.comms[op.comm];
-    std::vector<int> late, unknown;
-    for (size_t i = 0; i < comm.ranks.size(); ++i) {
-      if (out_.graph.ranks[comm.ranks[i]].host == Host::kNoRecord) {
-        unknown.push_back(comm.ranks[i]);
-      } else if (comm.entered[i] < op.position) {
-        late.push_back(comm.ranks[i]);
-      }
-    }
-    std::vector<int>& waits = out_.graph.ranks[op.rank].waits_for;
-    const std::vector<int>& more = late.empty() ? unknown : late;
-    waits.insert(waits.end(), more.begin(), more.end());
-    std::sort(waits.begin(), waits.end());
-    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-  }
-
-  // ------------------------------------------------------------------------------------------------------------
-  // order What the GPU runs before what: on one stream, and within one communicator whatever the
-  // stream (NCCL orders those).
+  // ---- order What the GPU runs before what: on one stream, and within one communicator whatever
+  // the stream (NCCL orders those).
   void AddOrder() {
     std::map<int, std::vector<int>> of_rank;
     for (size_t i = 0; i < out_.graph.ops.size(); ++i)
@@ -415,8 +387,7 @@ class InputBuilder {
     return raw.entered_ns() != 0 ? raw.entered_ns() : raw.enqueued_ns();
   }
 
-  // ------------------------------------------------------------------------------------------------------------
-  // edges
+  // ---- edges
   void AddEdges() {
     std::map<int, std::map<uint64_t, bool>> positions;
     for (const graph::Participation& op : out_.graph.ops) {
@@ -460,6 +431,7 @@ class InputBuilder {
   WaitInput& out_;
   const OpenEdges open_edges_;
   const Standstill standstill_;
+  std::vector<char> in_call_;              // beside out_.ranks
   std::vector<std::vector<int>> rank_of_;  // communicator, member -> rank of the graph
   std::map<std::pair<int, bool>, int> comm_of_;
 };
