@@ -96,7 +96,8 @@ void Watch::Handle(Reason reason, uint64_t now) {
 void Watch::LookForFallback() {
   for (uint32_t i = 0; i < flight::kCommRows && !fallback_said; ++i) {
     const flight::CommRow& comm = runtime->image.comms[i];
-    if (Load(comm.stamp) == 0 || !(Load(comm.flags) & flight::kCommFallbackNoted)) continue;
+    if (comm.stamp.load(std::memory_order_acquire) == 0) continue;  // its name may be read now
+    if (!(Load(comm.flags) & flight::kCommFallbackNoted)) continue;
     SayFallback(*runtime, i);
     fallback_said = true;
   }
