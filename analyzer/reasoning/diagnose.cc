@@ -265,6 +265,30 @@ std::string Summary(const Diagnosis& d) {
   return text;
 }
 
+// Nothing wrong in what was seen is not "nothing wrong" while ranks are unseen: the silent one may
+// be the reason, and a rank that leaves no record in a recorded job is odd by itself.
+Candidate UnseenRanks(const model::Job& job) {
+  const std::set<int> missing(job.missing_job_ranks.begin(), job.missing_job_ranks.end());
+  Candidate candidate;
+  candidate.order = Class::kUndetermined;
+  Finding& f = candidate.finding;
+  f.set_kind(Kind::undetermined);
+  f.set_confidence(Confidence::possible);
+  f.set_title(absl::StrCat("Nothing is wrong in the records that were read, but there is none of ",
+                           RanksText(missing)));
+  f.mutable_cause()->set_id("not established");
+  Evidence& evidence = *f.add_evidence();
+  evidence.set_text(absl::StrCat("no trace and no flight file of ", RanksText(missing), " of ",
+                                 job.world_size, " ranks"));
+  evidence.set_rank(-1);
+  f.set_refuted_by("the missing records, if nothing is wrong in them either");
+  f.mutable_next()->set_text(absl::StrCat(
+      "Collect the record of ", RanksText(missing),
+      ": its traces (RINGSCOPE_DIR), and its flight file on its host (RINGSCOPE_FLIGHT_DIR)."));
+  f.mutable_next()->set_command("ls -l /dev/shm/ringscope-$(id -u)/  # on the rank's host");
+  return candidate;
+}
+
 void CountRanks(const model::Job& job, Diagnosis* d) {
   std::set<int> ranks;
   uint32_t unnamed = 0;
@@ -309,6 +333,11 @@ Diagnosis Diagnose(const model::Job& job) {
     }
   }
   candidates = Order(DropDuplicates(std::move(candidates)));
+  const auto says_more = [](const Candidate& c) { return c.order < Class::kPlan; };
+  if (!job.missing_job_ranks.empty() &&
+      std::none_of(candidates.begin(), candidates.end(), says_more)) {
+    candidates.insert(candidates.begin(), UnseenRanks(job));
+  }
 
   Diagnosis d;
   d.set_state(StateOf(job, candidates));
@@ -316,6 +345,11 @@ Diagnosis Diagnose(const model::Job& job) {
     Finding& f = *d.add_findings();
     f = candidates[i].finding;
     f.clear_explains();
+    // Readers of the JSON rely on these objects, empty or not.
+    f.mutable_who();
+    f.mutable_cause();
+    f.mutable_collateral();
+    f.mutable_next();
     for (size_t j = 0; j < candidates.size(); ++j) {
       if (i != j && Explains(candidates[i], candidates[j]))
         f.add_explains(static_cast<uint32_t>(j));

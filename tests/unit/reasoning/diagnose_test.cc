@@ -52,6 +52,22 @@ class Ranking : public ::testing::Test {
   }
 };
 
+TEST_F(Ranking, NothingFoundWhileARankIsUnseenIsNotHealthy) {
+  testing::JobBuilder b(4);
+  b.RanksPerHost(1);
+  const auto w = b.Comm("world", {0, 1, 2, 3});
+  b.Finish(w, 3);
+  std::vector<model::Record> records = b.Records();
+  std::erase_if(records, [](const model::Record& r) { return r.trace.process().rank() == 2; });
+  const Diagnosis d = Diagnose(model::BuildJob(std::move(records)));
+  ASSERT_EQ(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::undetermined);
+  EXPECT_TRUE(d.findings(0).has_who());
+  EXPECT_EQ(d.findings(0).who().ranks_size(), 0) << "silence is no accusation";
+  EXPECT_THAT(d.findings(0).title(), HasSubstr("rank 2"));
+  EXPECT_EQ(d.state(), State::unknown);
+}
+
 TEST_F(Ranking, NothingFoundIsHealthy) {
   const Diagnosis d = Of({});
   EXPECT_EQ(d.state(), State::healthy);
