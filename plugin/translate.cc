@@ -41,8 +41,8 @@ int Init(void** context, int* mask, const InitCall& call) {
     return 0;
   }
   const uint32_t wanted = image->header->event_mask;
-  // One mask for the whole process: every communicator writes the same value, at times from two threads at once, and NCCL's
-  // threads read it meanwhile.
+  // One mask for the whole process: every communicator writes the same value, at times from two
+  // threads at once, and NCCL's threads read it meanwhile.
   if (mask != nullptr) __atomic_store_n(mask, static_cast<int>(wanted), __ATOMIC_RELAXED);
   const bool kernel = wanted & abi::kKernelCh && call.api >= 4;
   *context =

@@ -174,9 +174,15 @@ uint64_t OpenCommunicator(Image* image, const CommIdentity& identity) {
   Store(row->flags, (identity.api_events ? flight::kCommApiEvents : 0u) |
                         (identity.completion ? flight::kCommCompletionVisible : 0u));
   Store(row->ring, first | static_cast<uint64_t>(rows - 1) << 32);
+  // Word by word, like everything that a reader may be copying at this moment (rows.h, CopyRow).
+  uint64_t name[sizeof(row->name) / 8] = {};
+  char* letters = reinterpret_cast<char*>(name);
   for (uint32_t i = 0;
        identity.name != nullptr && identity.name[i] != 0 && i + 1 < sizeof(row->name); ++i) {
-    row->name[i] = identity.name[i];
+    letters[i] = identity.name[i];
+  }
+  for (uint32_t i = 0; i < sizeof(row->name) / 8; ++i) {
+    Store(reinterpret_cast<flight::Word*>(row->name)[i], name[i]);
   }
   Store(row->created, Ticks());
   row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 | uint64_t{1} << 63,

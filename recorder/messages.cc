@@ -26,7 +26,11 @@ void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
     line.AddChar('?');
     return;
   }
-  const flight::CommRow& comm = runtime.image.comms[row];
+  flight::CommRow comm;  // a copy: the row may be given to another communicator meanwhile
+  if (!flight::CopyRow(runtime.image.comms[row], &comm)) {
+    line.AddChar('?');
+    return;
+  }
   const size_t n = strnlen(comm.name, sizeof(comm.name));
   if (n) line.Add(comm.name, n).Add(" (");
   line.AddHex(Load(comm.comm_id));
