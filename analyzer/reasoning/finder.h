@@ -12,7 +12,7 @@
 namespace ringscope::reasoning {
 
 // Where in a causal chain a finding stands, earliest first: a finding of an earlier class can explain those of later ones.
-// Order of checks: failure-knowledge Part 2.4 (signatures, liveness, reported errors, graph, pivot, then slowness).
+// Order of checks: docs/localisation.md, Wait-for graph (signatures, liveness, reported errors, graph, pivot, then slowness).
 enum class Class {
   kMismatch = 0,   // different arguments, order, unmatched messages
   kLiveness = 1,   // process gone or frozen

@@ -6,7 +6,7 @@
 // at which the ranks differ counts; whatever differs later follows from it.
 //
 // Who is odd is a vote of the ranks. Half against half is a mismatch without a culprit: which half
-// is wrong is the program's intent (failure-knowledge Part 2.7).
+// is wrong is the program's intent (docs/localisation.md, What cannot be told apart).
 #include <algorithm>
 #include <map>
 #include <set>

@@ -243,8 +243,8 @@ std::vector<Suspect> FindSuspects(const PivotQuery& query) {
     }
     Add(&suspects, std::move(suspect), static_cast<int>(i));
   }
-  // A direct statement of an edge goes before what the pattern suggests (2.4: verdict of 2.2,
-  // then 2.3).
+  // A direct statement of an edge goes before what the pattern suggests (docs/localisation.md, Pivot
+  // rule).
   if (!suspects.empty()) return suspects;
   if (query.pattern == Pattern::kRing) {
     for (int channel : channels) RingPivot(query, channel, &suspects);

@@ -1,5 +1,5 @@
-// Where a running operation stands still: what the two ends of each edge say
-// (failure-knowledge 2.2) and where "data backs up" turns into "data is wanted" (2.3). Pure: knows
+// Where a running operation stands still: what the two ends of each edge say and where "data backs
+// up" turns into "data is wanted" (docs/localisation.md, Edge table and Pivot rule). Pure: knows
 // nothing of records and jobs.
 #ifndef RINGSCOPE_ANALYZER_REASONING_PIVOT_H_
 #define RINGSCOPE_ANALYZER_REASONING_PIVOT_H_

@@ -1,4 +1,4 @@
-// A network edge that is slow, by what its send steps wait for (failure-knowledge Part 3.2).
+// A network edge that is slow, by what its send steps wait for (docs/localisation.md, Slow edges).
 //
 // In steady state all edges of a ring carry the same number of bytes in the same time, and every
 // kernel is equally long, so neither bytes per second nor kernel times name the slow edge. What

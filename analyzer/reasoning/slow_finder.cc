@@ -1,4 +1,4 @@
-// Persistent stragglers, told without synchronised clocks (failure-knowledge Part 3.1).
+// Persistent stragglers, told without synchronised clocks (docs/localisation.md, Stragglers).
 //
 // In an all-to-all dependent collective everyone ends almost together, so the time spent in the
 // kernel tells who came late: the straggler has the shortest kernel, the others' long kernels are

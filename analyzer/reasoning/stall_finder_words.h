@@ -15,7 +15,7 @@ class StallWords {
 
  protected:
   // Kind, class and confidence: cursors of all members are one complete line of evidence; without
-  // some of them it is a hint (failure-knowledge 2.6).
+  // some of them it is a hint (docs/localisation.md, Ranking and confidence).
   Candidate Start(const RootGroup& group, Kind::Value kind, Confidence::Value confidence) const;
   // "AllReduce #11 of communicator world".
   std::string Place(const RootGroup& group) const;

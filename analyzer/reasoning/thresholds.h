@@ -1,9 +1,9 @@
 // Every number that turns a measurement into an opinion, with its source. Finders hold no other
 // thresholds.
 //
-// "Fail-slow" numbers follow the recommendation of the knowledge base (failure-knowledge Part 3.6:
+// "Fail-slow" numbers start from published practice (docs/localisation.md, Stragglers, names it):
 // late when lateness exceeds max(3 MAD, 5 % of the step) and the rank is the last arriver in >= 70
-// % of >= 50 instances). Flight files often hold far fewer operations than that, so short records
+// % of >= 50 instances. Flight files often hold far fewer operations than that, so short records
 // are judged too, with a stricter share and a much larger effect: the smaller the sample, the more
 // lopsided it must be. Ratios between ranks are used wherever possible: they survive a loaded
 // machine.
@@ -34,19 +34,19 @@ inline constexpr size_t kMajorityFactor = 2;
 inline constexpr double kSiblingShare = 2.0 / 3;
 inline constexpr size_t kSiblingPairs = 2;
 
-// ---- Stragglers (Part 3.1, 3.6)
+// ---- Stragglers (docs/localisation.md, Stragglers)
 inline constexpr uint64_t kWarmupOperations =
-    1;  // of a communicator: lazy connections took 160-530 ms in the lab
+    1;  // of a communicator: lazy connections took 160-530 ms in recorded runs
 inline constexpr size_t kStragglerInstances = 6;  // with fewer, nothing is said
 inline constexpr size_t kStragglerWindow = 256;   // newest instances that are looked at
-inline constexpr size_t kLongRecord = 50;         // Part 3.6's sample size
-inline constexpr double kLateShareLong = 0.7;     // of the instances, in a long record (Part 3.6)
+inline constexpr size_t kLongRecord = 50;         // the usual sample size
+inline constexpr double kLateShareLong = 0.7;     // of the instances, in a long record
 inline constexpr double kLateShareShort = 0.85;   // in a short one: 6 of 6, 7 of 8
-// The others must spend so much of their kernel time waiting. Part 3.6 says 5 % of a step; a step
-// is not visible to NCCL, the kernel is. Healthy lab runs reach 0.5 in single instances but never
-// in four of five.
+// The others must spend so much of their kernel time waiting. The usual bar is 5 % of a step; a
+// step is not visible to NCCL, the kernel is. Healthy recorded runs reach 0.5 in single instances
+// but never in four of five.
 inline constexpr double kLateShareOfKernel = 0.25;
-inline constexpr double kLateMads = 3;  // Part 3.6
+inline constexpr double kLateMads = 3;  // the usual bar
 inline constexpr double kMadToSigma =
     1.4826;  // MAD of a normal distribution in standard deviations
 inline constexpr int64_t kLateFloorNs =
@@ -54,13 +54,13 @@ inline constexpr int64_t kLateFloorNs =
 // Entry gap (or start delay) must account for so much of the lateness before it is blamed for it.
 inline constexpr double kGapShareOfLateness = 0.5;
 
-// ---- Slow edges (Part 3.2; lab: 15.7 ms a step on the slow edge against 0.06-0.16 ms; healthy
-// runs stay below 8 to 1)
+// ---- Slow edges (docs/localisation.md, Slow edges; recorded runs: 15.7 ms a step on the slow edge
+// against 0.06-0.16 ms; healthy runs stay below 8 to 1)
 inline constexpr double kEdgeWireRatio =
     20;  // mean wire time of a step against the median of the other edges
 inline constexpr double kEdgeWireShare =
     0.3;  // of the time that the edge's send steps are open (healthy: < 0.2)
-inline constexpr uint64_t kEdgeSteps = 100;  // Part 3.2: fewer steps say nothing
+inline constexpr uint64_t kEdgeSteps = 100;  // fewer steps say nothing
 inline constexpr int64_t kEdgeWireFloorNs =
     20'000;  // a step; below that latency and polling decide
 inline constexpr double kStepSlots =

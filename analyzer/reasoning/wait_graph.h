@@ -1,10 +1,11 @@
-// The wait-for graph of failure-knowledge 2.4: who waits for whom, and where the waiting ends.
+// The wait-for graph: who waits for whom, and where the waiting ends (docs/localisation.md,
+// Wait-for graph).
 //
 // Pure: works on the small description below, knows nothing of records and jobs. Linear in the size
 // of the description (a communicator of 16,384 ranks that wait for one is 16,384 edges, not the
 // square): what many ranks wait for together is one node in between.
 //
-// Cursors of the knowledge base (A entered, Q enqueued, S started, F finished) are given per
+// Cursors (docs/localisation.md: A entered, Q enqueued, S started, F finished) are given per
 // operation as a stage that is at least and at most reached, so that "not seen" is never read as
 // "did not happen".
 #ifndef RINGSCOPE_ANALYZER_REASONING_WAIT_GRAPH_H_
@@ -179,7 +180,7 @@ struct Result {
 
 Result Analyse(const Input& input);
 
-// As the knowledge base writes it: H2, KW9@0, G2, E1->2, F1, NA, C:W5, U2->4, R3 (a rank without
+// As the worked examples write it: H2, KW9@0, G2, E1->2, F1, NA, C:W5, U2->4, R3 (a rank without
 // record).
 std::string Name(const Input& input, const Node& node);
 // not-entered, rank-dead, net-edge, …

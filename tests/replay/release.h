@@ -1,5 +1,4 @@
-// What NCCL of a release delivers under a mask and after a NULL handle (design notes: "The mask" of
-// the profiler ABI).
+// What NCCL of a release delivers under a mask and after a NULL handle (docs/nccl.md).
 #ifndef RINGSCOPE_TESTS_REPLAY_RELEASE_H_
 #define RINGSCOPE_TESTS_REPLAY_RELEASE_H_
 

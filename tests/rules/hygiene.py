@@ -15,7 +15,10 @@ LEFTOVERS = [
     (re.compile(r"(?<![\w.])/(work|home|root|Users)/\w"), "a path of one machine"),
     (re.compile(r"\b(deb\.debian\.org|pypi\.org|registry\.npmjs|snapshot\.debian|proxy\.golang)"), "a registry's host"),
     (re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"), "unfinished: do it or leave it out"),
+    (re.compile(r"failure-knowledge|lab-findings|\b(knowledge base|design notes?|the lab(oratory)?|Part [0-9]+(\.[0-9]+)*)\b", re.I),
+     "a source that is not in the repository"),
 ]
+DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\.md\b")
 README_NEEDED = ["", "proto", "recorder", "recorder/flight", "plugin", "preload", "supervisor", "analyzer", "analyzer/ingest",
                  "analyzer/model", "analyzer/reasoning", "analyzer/report", "catalog", "tools", "tests", "tests/unit",
                  "tests/integration", "tests/replay", "tests/rules", "tests/corpus", "tests/fuzz", "tests/sim", "examples",
@@ -43,11 +46,18 @@ def check_text(name, text):
     return problems
 
 
+def check_documents(root, name, text):
+    """Every docs/….md that is named exists."""
+    missing = {d for d in DOCUMENT.findall(text) if not os.path.isfile(os.path.join(root, d))}
+    return [f"{name}: names {d}, which does not exist" for d in sorted(missing)]
+
+
 def check(root):
     problems = []
     for name in source.files(root):
         if name.endswith(TEXT) and not DATA.match(name):
-            problems += check_text(name, source.read(root, name))
+            text = source.read(root, name)
+            problems += check_text(name, text) + check_documents(root, name, text)
     for folder in README_NEEDED:
         if not os.path.isfile(os.path.join(root, folder, "README.md")):
             problems.append(f"{folder or '.'}: no README.md")
@@ -81,10 +91,17 @@ class Seeded(unittest.TestCase):
     def test_each_rule_finds_its_fault(self):
         machine = "/".join(["", "work", "x"])
         for text in ("x\n" * (MAX_LINES + 1), f"see {machine}\n", "// TO" + "DO later\n", "int x;  \n", "int\tx;\n",
-                     "x" * (MAX_COLUMNS + 1) + "\n"):
+                     "x" * (MAX_COLUMNS + 1) + "\n", "// see failure-" + "knowledge\n", "// (Part 2.4)\n", "// 3 ms in the lab\n",
+                     "// a design note\n"):
             with self.subTest(text=text[:30]):
                 self.assertEqual(1, len(check_text("recorder/a.cc", text)))
         self.assertEqual([], check_text("recorder/a.cc", "int x;  // in the work/ folder of /tmp/workbench\n"))
+        self.assertEqual([], check_text("recorder/a.cc", "// the label, in two parts: 2 and 3\n"))
+
+    def test_documents_that_do_not_exist(self):
+        good, bad = "docs/" + "verdicts.md", "docs/" + "nowhere.md"
+        self.assertEqual([], check_documents(source.ROOT, "a.h", f"// {good}, see also x/{bad}\n"))
+        self.assertEqual(1, len(check_documents(source.ROOT, "a.h", f"// ({bad}: {bad})\n")))
 
     def test_missing_readmes_and_licence(self):
         with tempfile.TemporaryDirectory() as root:

@@ -1,5 +1,5 @@
 // Hanging jobs, written down as their records would be, one for each situation that was recorded
-// with real NCCL or that the knowledge base describes. Ranks are those of the communicator "world";
+// with real NCCL or that docs/localisation.md describes. Ranks are those of the communicator "world";
 // `as` maps them to job ranks, so that a job can be had with its ranks renamed.
 #ifndef RINGSCOPE_TESTS_UNIT_REASONING_HANG_JOBS_H_
 #define RINGSCOPE_TESTS_UNIT_REASONING_HANG_JOBS_H_

@@ -26,7 +26,7 @@ EdgeView View(const EdgeEnd& send, const EdgeEnd& recv, int from = 0, int to = 1
   return view;
 }
 
-// The table of Part 2.2, row by row.
+// docs/localisation.md, Edge table, row by row.
 TEST(EdgeTable, SendGpuWait) {
   const EdgeEnd send = Open(trace::SEND_GPU_WAIT);
   EXPECT_EQ(Judge(View(send, Open(trace::RECV_WAIT))), EdgeVerdict::kStarved);

@@ -282,7 +282,7 @@ JobBuilder Ring(const std::vector<Wire>& wires) {
 }
 
 TEST(SlowEdge, TheOnlyEdgeThatWaitsOnTheWire) {
-  // Figures of the laboratory's slow edge 1 -> 5.
+  // Figures of a recorded slow edge 1 -> 5.
   const auto found = FindSlowEdges(Ring({{0, 4, 224, 9718000, 159000},
                                          {1, 5, 224, 8782000, 15680000},
                                          {4, 0, 224, 13495000, 63000},

@@ -1,5 +1,5 @@
-// Reads testdata/wait-graph-examples.json: worked examples of failure-knowledge 2.8 as input of the
-// graph.
+// Reads testdata/wait-graph-examples.json: the worked examples of docs/localisation.md as input of
+// the graph.
 #ifndef RINGSCOPE_TESTS_UNIT_REASONING_WAIT_GRAPH_EXAMPLE_H_
 #define RINGSCOPE_TESTS_UNIT_REASONING_WAIT_GRAPH_EXAMPLE_H_
 

@@ -35,12 +35,12 @@ std::vector<std::string> Ids() {
   for (const auto& x : testing::ReadExamples()) ids.push_back(x["id"]);
   return ids;
 }
-INSTANTIATE_TEST_SUITE_P(Part28, WorkedExample, ::testing::ValuesIn(Ids()),
+INSTANTIATE_TEST_SUITE_P(Documented, WorkedExample, ::testing::ValuesIn(Ids()),
                          [](const auto& example) { return example.param; });
 
 TEST(WorkedExamples, AreAllThere) { EXPECT_EQ(Ids().size(), 25u); }
 
-// ---- Negative tests of Part 2.8
+// ---- Variants that must not give the full answer
 TEST(WaitGraph, SilentRankIsAMissingRecordNotAMissingRank) {
   nlohmann::json x = Example("E01");
   x["ranks"]["2"]["host"] = "silent";
@@ -87,7 +87,7 @@ TEST(WaitGraph, WithTheDataParallelGroupOnlyTheNestedCauseIsNotSeen) {
   EXPECT_EQ(Name(in, result.nodes[result.roots[0].nodes[0]]), "G2");
 }
 
-// ---- What the knowledge base states in words
+// ---- What docs/localisation.md states in words
 TEST(WaitGraph, PeerThatHasNotComeYetIsMissingNotUnmatched) {
   // Rank 0 receives from rank 1, which sits in user code.
   Input in;
