@@ -31,7 +31,7 @@ Candidate StallWords::Start(const RootGroup& group, Kind::Value kind,
   c.order = kind == Kind::undetermined ? Class::kUndetermined : Class::kStall;
   c.finding.set_kind(kind);
   // Cursors of all members are one complete line of evidence; without some of them it is a hint
-  // (2.6).
+  // (docs/localisation.md, Ranking and confidence).
   if (group.comm >= 0 && !a_.AllSeen(group.comm))
     confidence = std::min(confidence, Confidence::possible);
   c.finding.set_confidence(confidence);
