@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <google/protobuf/stubs/logging.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <exception>
 #include <string>
@@ -90,7 +92,11 @@ int main(int argc, char** argv) {
   // of its own.
   google::protobuf::SetLogHandler(nullptr);
   try {
-    return ringscope::tools::Main({argv + 1, argv + argc});
+    const int status = ringscope::tools::Main({argv + 1, argv + argc});
+    // A full disk or a closed pipe must not look like an answer.
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) return status;
+    fprintf(stderr, "ringscope: the output could not be written: %s\n", strerror(errno));
+    return ringscope::tools::kInternal;
   } catch (const std::exception& e) {
     fprintf(stderr, "ringscope: internal error: %s\n", e.what());
     return ringscope::tools::kInternal;

@@ -99,11 +99,17 @@ class Walk {
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
       const std::string child = absl::StrCat(path, absl::EndsWith(path, "/") ? "" : "/", name);
-      struct stat st;
+      struct stat st, link;
       if (stat(child.c_str(), &st) != 0) {
         // A dangling link, a loop of links, or a file that went away while we walked: nothing to
         // read.
         out_.unknown.push_back(absl::StrCat(child, " (", strerror(errno), ")"));
+        continue;
+      }
+      // A link may lead out of what was given, to the whole machine (/proc/PID/root).
+      if (S_ISDIR(st.st_mode) && lstat(child.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
+        out_.unknown.push_back(
+            absl::StrCat(child, " (a link to a directory; give it by name to read it)"));
         continue;
       }
       Visit(child, st, depth + 1, /*given=*/false);

@@ -143,7 +143,7 @@ Job BuildJob(std::vector<Record> records) {
   Notes notes;
   for (const Record& r : records) job.inputs.push_back(r.source);
   std::sort(job.inputs.begin(), job.inputs.end());
-  job.processes = JoinRecords(std::move(records), &notes);
+  job.processes = JoinRecords(std::move(records), &notes, &job.name, &job.left_out);
   JoinCommunicators(&job, &notes);
   AssignJobRanks(&job, &notes);
   ExpandOperations(&job, &notes);

@@ -42,7 +42,9 @@ class Notes {
 bool CutToRange(trace::Trace* trace);
 // 1. Records of one process become one Process, newest state first; other attempts and jobs are
 // left out.
-std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes);
+// `name` and `left_out` as in model::Job.
+std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes, std::string* name,
+                                 std::vector<std::string>* left_out);
 // 2. Communicators with their members.
 void JoinCommunicators(Job* job, Notes* notes);
 // 3. Job rank of processes and members, world size, missing ranks.

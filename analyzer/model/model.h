@@ -129,6 +129,8 @@ struct Job {
   std::vector<MessageCount> messages;
   int world_size = 0;                  // largest WORLD_SIZE or communicator; 0 unknown
   std::vector<int> missing_job_ranks;  // job ranks without any record, where that can be told
+  std::string name;                       // job id and attempt, for people; empty without records
+  std::vector<std::string> left_out;      // other jobs and attempts that lay beside it, for people
   std::vector<std::string> not_seen;   // input problems and blind spots, for the report
   std::vector<std::string> inputs;     // files read
   // Host of a job rank; empty when unknown.

@@ -50,40 +50,83 @@ Process MakeProcess(std::vector<Record> records) {
   return p;
 }
 
-std::string JobName(const trace::Process& p) {
-  return absl::StrCat(p.job_id().empty() ? "without a job id" : p.job_id(), ", attempt ",
-                      p.restart_count());
+using JobKey = std::pair<std::string, uint32_t>;  // job id, attempt
+
+JobKey KeyOf(const Process& p) {
+  return {p.trace.process().job_id(), p.trace.process().restart_count()};
+}
+std::string JobName(const JobKey& key) {
+  return absl::StrCat(key.first.empty() ? "without a job id" : key.first, ", attempt ", key.second);
+}
+
+// Communicator ids are 64-bit hashes of a random id: two jobs do not share one. A process that does
+// share one belongs to that job whatever its record says its job is; a single damaged record must
+// not pass for a job of its own.
+std::map<JobKey, JobKey> SameJobs(const std::vector<Process>& processes,
+                                  const std::map<JobKey, int>& sizes) {
+  std::map<JobKey, JobKey> leader;
+  for (const auto& [key, size] : sizes) leader[key] = key;
+  const auto find = [&](JobKey key) {
+    while (leader[key] != key) key = leader[key];
+    return key;
+  };
+  std::map<std::pair<uint64_t, uint32_t>, std::map<JobKey, std::set<uint32_t>>> holders;
+  for (const Process& p : processes) {
+    if (!p.trace.has_process()) continue;
+    for (const auto& c : p.trace.communicators()) {
+      if (c.comm_id() != 0 && c.n_ranks() > 1) {
+        holders[{c.comm_id(), c.n_ranks()}][KeyOf(p)].insert(c.rank());
+      }
+    }
+  }
+  for (const auto& [id, jobs] : holders) {
+    for (auto it = jobs.begin(); it != jobs.end(); ++it) {
+      const auto& [first, ranks] = *jobs.begin();
+      // The same rank twice: two runs after all (a job replayed, an id that repeats).
+      const bool twice = std::any_of(it->second.begin(), it->second.end(),
+                                     [&](uint32_t r) { return ranks.count(r) > 0; });
+      JobKey a = find(first), b = find(it->first);
+      if (twice || a == b) continue;
+      if (sizes.at(a) < sizes.at(b)) std::swap(a, b);
+      leader[b] = a;  // the larger one names the job
+    }
+  }
+  for (auto& [key, to] : leader) to = find(key);
+  return leader;
 }
 
 // Keeps the newest (job, attempt) of those that lie in the inputs.
-void KeepOneJob(std::vector<Process>* processes, Notes* notes) {
-  std::map<std::pair<std::string, uint32_t>, std::pair<int64_t, int>>
-      groups;  // newest sign, processes
-  const auto key = [](const Process& p) {
-    return std::make_pair(p.trace.process().job_id(), p.trace.process().restart_count());
-  };
+void KeepOneJob(std::vector<Process>* processes, Notes* notes, std::string* name,
+                std::vector<std::string>* left_out) {
+  std::map<JobKey, int> sizes;
   for (const Process& p : *processes) {
-    if (!p.trace.has_process()) continue;  // its identity is lost; its communicators may still join
-    auto& [newest, count] = groups[key(p)];
+    if (p.trace.has_process())
+      ++sizes[KeyOf(p)];  // else its identity is lost; its communicators may still join
+  }
+  if (sizes.empty()) return;
+  const std::map<JobKey, JobKey> leader = SameJobs(*processes, sizes);
+  std::map<JobKey, std::pair<int64_t, int>> groups;  // newest sign, processes
+  for (const Process& p : *processes) {
+    if (!p.trace.has_process()) continue;
+    auto& [newest, count] = groups[leader.at(KeyOf(p))];
     newest = std::max(newest, p.last_sign_ns);
     ++count;
   }
-  if (groups.size() <= 1) return;
   auto keep = groups.begin();
   for (auto it = groups.begin(); it != groups.end(); ++it) {
     if (it->second.first >= keep->second.first) keep = it;
   }
+  *name = JobName(keep->first);
   for (const auto& [group, what] : groups) {
     if (group == keep->first) continue;
-    trace::Process name;
-    name.set_job_id(group.first);
-    name.set_restart_count(group.second);
-    notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(name),
-                            ": ", what.second,
-                            " processes); give its directory alone to look at it"));
+    left_out->push_back(JobName(group));
+    notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(group),
+                            ": ", what.second, what.second == 1 ? " process" : " processes",
+                            "); give its directory alone to look at it"));
   }
-  std::erase_if(*processes,
-                [&](const Process& p) { return p.trace.has_process() && key(p) != keep->first; });
+  std::erase_if(*processes, [&](const Process& p) {
+    return p.trace.has_process() && leader.at(KeyOf(p)) != keep->first;
+  });
 }
 
 // Flight files of earlier runs stay in the flight directory. A group of processes that ended before
@@ -140,7 +183,8 @@ void MakeHostsUnique(std::vector<Process>* processes) {
 
 }  // namespace
 
-std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes) {
+std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes, std::string* name,
+                                 std::vector<std::string>* left_out) {
   using Key = std::tuple<std::string, int32_t, uint64_t, uint32_t, int>;
   std::map<Key, std::vector<Record>> groups;
   int nameless = 0;
@@ -157,7 +201,7 @@ std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes) {
   }
   std::vector<Process> processes;
   for (auto& [key, group] : groups) processes.push_back(MakeProcess(std::move(group)));
-  KeepOneJob(&processes, notes);
+  KeepOneJob(&processes, notes, name, left_out);
   DropEarlierRuns(&processes, notes);
   MakeHostsUnique(&processes);
   std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {

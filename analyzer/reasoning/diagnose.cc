@@ -265,27 +265,49 @@ std::string Summary(const Diagnosis& d) {
   return text;
 }
 
-// Nothing wrong in what was seen is not "nothing wrong" while ranks are unseen: the silent one may
-// be the reason, and a rank that leaves no record in a recorded job is odd by itself.
-Candidate UnseenRanks(const model::Job& job) {
-  const std::set<int> missing(job.missing_job_ranks.begin(), job.missing_job_ranks.end());
+// What was not seen of the job, in words; empty when all of it was. Nothing wrong in what was read
+// is not "nothing wrong" while a rank is unseen or a record is damaged: the reason may lie there.
+std::string Unseen(const model::Job& job) {
+  std::vector<std::string> parts;
+  if (!job.missing_job_ranks.empty()) {
+    parts.push_back(absl::StrCat(
+        "there is none of ",
+        RanksText(std::set<int>(job.missing_job_ranks.begin(), job.missing_job_ranks.end()))));
+  }
+  std::set<int> torn;
+  size_t torn_processes = 0;
+  for (const model::Process& p : job.processes) {
+    if (!p.torn) continue;
+    ++torn_processes;
+    if (p.job_rank >= 0) torn.insert(p.job_rank);
+  }
+  if (torn_processes > 0) {
+    parts.push_back(absl::StrCat(torn.size() == torn_processes
+                                     ? absl::StrCat("that of ", RanksText(torn))
+                                     : absl::StrCat("those of ", torn_processes, " processes"),
+                                 " is damaged or cut short"));
+  }
+  return absl::StrJoin(parts, ", and ");
+}
+
+Candidate UnseenRecords(const model::Job& job, const std::string& what) {
   Candidate candidate;
   candidate.order = Class::kUndetermined;
   Finding& f = candidate.finding;
   f.set_kind(Kind::undetermined);
   f.set_confidence(Confidence::possible);
-  f.set_title(absl::StrCat("Nothing is wrong in the records that were read, but there is none of ",
-                           RanksText(missing)));
+  f.set_title(absl::StrCat("Nothing is wrong in what could be read of the records, but ", what));
   f.mutable_cause()->set_id("not established");
   Evidence& evidence = *f.add_evidence();
-  evidence.set_text(absl::StrCat("no trace and no flight file of ", RanksText(missing), " of ",
-                                 job.world_size, " ranks"));
+  evidence.set_text(
+      absl::StrCat("records of ", job.processes.size(), " processes were read; ", what));
   evidence.set_rank(-1);
-  f.set_refuted_by("the missing records, if nothing is wrong in them either");
-  f.mutable_next()->set_text(absl::StrCat(
-      "Collect the record of ", RanksText(missing),
-      ": its traces (RINGSCOPE_DIR), and its flight file on its host (RINGSCOPE_FLIGHT_DIR)."));
-  f.mutable_next()->set_command("ls -l /dev/shm/ringscope-$(id -u)/  # on the rank's host");
+  f.set_refuted_by("whole records of those ranks, if nothing is wrong in them either");
+  f.mutable_next()->set_text(
+      "Collect the missing or damaged records again: traces (RINGSCOPE_DIR), and the flight files "
+      "of each host "
+      "(RINGSCOPE_FLIGHT_DIR).");
+  f.mutable_next()->set_command("ls -l /dev/shm/ringscope-$(id -u)/  # on each rank's host");
   return candidate;
 }
 
@@ -334,9 +356,9 @@ Diagnosis Diagnose(const model::Job& job) {
   }
   candidates = Order(DropDuplicates(std::move(candidates)));
   const auto says_more = [](const Candidate& c) { return c.order < Class::kPlan; };
-  if (!job.missing_job_ranks.empty() &&
-      std::none_of(candidates.begin(), candidates.end(), says_more)) {
-    candidates.insert(candidates.begin(), UnseenRanks(job));
+  const std::string unseen = Unseen(job);
+  if (!unseen.empty() && std::none_of(candidates.begin(), candidates.end(), says_more)) {
+    candidates.insert(candidates.begin(), UnseenRecords(job, unseen));
   }
 
   Diagnosis d;
@@ -355,6 +377,7 @@ Diagnosis Diagnose(const model::Job& job) {
         f.add_explains(static_cast<uint32_t>(j));
     }
   }
+  d.set_job(job.name);
   CountRanks(job, &d);
   for (const std::string& s : job.not_seen) d.add_not_seen(s);
   for (const std::string& s : job.inputs) d.add_inputs(s);

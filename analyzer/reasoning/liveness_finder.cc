@@ -27,8 +27,7 @@ using model::Op;
 using model::Process;
 
 std::string CommandFor(const Process& p) {
-  const std::string host = p.host.empty() ? "<host>" : p.host;
-  return absl::StrCat("ssh ", host, " 'ps -o pid,stat,wchan,lstart,cmd -p ",
+  return absl::StrCat("ssh ", ShellHost(p.host), " 'ps -o pid,stat,wchan,lstart,cmd -p ",
                       p.trace.process().pid(),
                       "; dmesg -T | grep -i -e oom -e killed -e segfault -e xid'");
 }

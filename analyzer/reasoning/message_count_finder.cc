@@ -3,11 +3,15 @@
 //
 // Send and receive carry no number, so their count per pair and direction is the only key that
 // joins them. A difference means something only when nothing more can come:
-//   - rest: both sides ended in order; whatever was to be called was called. Nothing hangs, data is missing.
-//   - cycle: the surplus message is open, and the rank that did not make its partner waits, itself or through others, for
-//     the rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads data) waits for nobody
-//     inside NCCL and is no case for this finder, although its counts look the same.
-//   - through: the surplus is open and the other side ended its program without falling short of anything else.
+//   - rest: both sides ended in order; whatever was to be called was called. Nothing hangs, data is
+//   missing.
+//   - cycle: the surplus message is open, and the rank that did not make its partner waits, itself
+//   or through others, for
+//     the rank that holds the surplus. A rank that has merely not arrived yet (it sleeps, loads
+//     data) waits for nobody inside NCCL and is no case for this finder, although its counts look
+//     the same.
+//   - through: the surplus is open and the other side ended its program without falling short of
+//   anything else.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -90,6 +94,11 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   pair.shortfall = pair.sender_has_more ? count.to : count.from;
   const Member &more = c.members[pair.surplus], &less = c.members[pair.shortfall];
   if (Ended(job, more) && Ended(job, less)) {
+    // It left the program early if it is short of collectives too: then it left out more than a
+    // message.
+    for (const Member& member : c.members) {
+      if (member.collectives > less.collectives) return std::nullopt;
+    }
     pair.what = Case::kRest;
     return pair;
   }
@@ -113,8 +122,8 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   return pair;
 }
 
-// The number that the communicator's other pairs carry; 0 when there is no such number. A pair seen from one side only (the
-// other side left no record) is a witness of its own, of half the weight.
+// The number that the communicator's other pairs carry; 0 when there is no such number. A pair seen
+// from one side only (the other side left no record) is a witness of its own, of half the weight.
 uint64_t SiblingCount(const Messages& messages) {
   std::map<uint64_t, size_t> ends;
   size_t all = 0;

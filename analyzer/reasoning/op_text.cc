@@ -110,6 +110,14 @@ std::string DurationText(int64_t ns) {
   return absl::StrFormat("%.1f us", value / 1e3);
 }
 
+std::string ShellHost(const std::string& host) {
+  const bool plain =
+      !host.empty() && host[0] != '-' &&
+      host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+          std::string::npos;
+  return plain ? host : "<host>";
+}
+
 std::string RankText(const model::Communicator& communicator, const model::Member& member) {
   if (member.job_rank >= 0) return absl::StrCat("rank ", member.job_rank);
   return absl::StrCat("rank ", member.rank, " of ", communicator.n_ranks, " in communicator ",

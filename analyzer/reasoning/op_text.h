@@ -23,6 +23,9 @@ std::string OpText(const trace::Operation& op);
 // "200 ms", "6.0 s", …
 std::string DurationText(int64_t ns);
 
+// A host name for a command that people paste into a shell. Names come from records, and records can be damaged or hostile:
+// what is no plain host name (letters, digits, dot, dash, underscore) becomes "<host>".
+std::string ShellHost(const std::string& host);
 // "rank 5", and "rank 1 of 2" inside a communicator when the job rank is not known.
 std::string RankText(const model::Communicator& communicator, const model::Member& member);
 // "rank 1", "ranks 1 and 3", "ranks 0, 1, 2 and 5 more".

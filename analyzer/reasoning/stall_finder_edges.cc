@@ -31,17 +31,20 @@ class EdgeWriter : public StallWords {
         Start(group, Kind::edge_stalled, weak ? Confidence::possible : Confidence::probable);
     Finding& f = c.finding;
     std::vector<std::string> names;
+    std::set<std::pair<int, int>> named;  // several channels of one edge are one edge
     for (int n : group.nodes) {
       const Node& node = a_.NodeAt(n);
       const bool against = node.kind == Node::kControl;  // the clear-to-send goes against the data
-      EdgeName& edge = *f.mutable_who()->add_edges();
       const int from = *a_.JobRanks({against ? node.peer : node.rank}).begin();
       const int to = *a_.JobRanks({against ? node.rank : node.peer}).begin();
-      edge.set_from(from);
-      edge.set_to(to);
-      if (names.size() < 4)
-        names.push_back(absl::StrCat(a_.RankName(from_rank(node, against)), " -> ",
-                                     a_.RankName(to_rank(node, against))));
+      if (named.insert({from, to}).second) {
+        EdgeName& edge = *f.mutable_who()->add_edges();
+        edge.set_from(from);
+        edge.set_to(to);
+        if (named.size() <= 4)
+          names.push_back(absl::StrCat(a_.RankName(from_rank(node, against)), " -> ",
+                                       a_.RankName(to_rank(node, against))));
+      }
       a_.AddEdgeEvidence(node, &f);
     }
     const std::string list = absl::StrJoin(names, ", ");
@@ -64,6 +67,17 @@ class EdgeWriter : public StallWords {
     }
     a_.Describe(group, &c);
     AddMissingNote(group, &f);
+    if (flush) {
+      const model::Process* to = a_.ProcessOf(a_.NodeAt(group.nodes[0]).peer);
+      f.set_refuted_by("progress of these steps in a later record of the receiver");
+      SetNext(&f,
+              "Look at the receiver's way from the network adapter to GPU memory: GPUDirect "
+              "modules, PCIe errors, ACS.",
+              absl::StrCat("ssh ", to != nullptr ? ShellHost(to->host) : "<receiver>",
+                           " 'dmesg -T | grep -i -e aer -e nvrm -e mlx5; lsmod | grep -e peermem "
+                           "-e nvidia; lspci -vvv | grep -i acsctl'"));
+      return c;
+    }
     f.set_refuted_by(
         "the two ends' interfaces passing traffic to each other at this moment, or a receiving "
         "process whose proxy "
@@ -96,8 +110,8 @@ class EdgeWriter : public StallWords {
   std::string EdgeCommand(const RootGroup& group) const {
     const Node& node = a_.NodeAt(group.nodes[0]);
     const model::Process *from = a_.ProcessOf(node.rank), *to = a_.ProcessOf(node.peer);
-    const std::string a = from != nullptr && !from->host.empty() ? from->host : "<sender>";
-    const std::string b = to != nullptr && !to->host.empty() ? to->host : "<receiver>";
+    const std::string a = from != nullptr ? ShellHost(from->host) : "<sender>";
+    const std::string b = to != nullptr ? ShellHost(to->host) : "<receiver>";
     return absl::StrCat("ssh ", a, " 'ping -c 3 ", b, "; ip -s link; ss -tin; rdma link'; ssh ", b,
                         " 'ip -s link; ss -tin; rdma link'");
   }

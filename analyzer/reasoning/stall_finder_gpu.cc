@@ -107,7 +107,7 @@ class GpuWriter : public StallWords {
     for (int r : ranks) {
       const model::Process* p = a_.ProcessOf(r);
       if (p != nullptr && !p->host.empty()) {
-        return absl::StrCat("ssh ", p->host,
+        return absl::StrCat("ssh ", ShellHost(p->host),
                             " 'nvidia-smi; dmesg -T | grep -i -e xid -e nvrm'; cuda-gdb -p ",
                             p->trace.process().pid());
       }
@@ -139,7 +139,7 @@ class GpuWriter : public StallWords {
             "GPUs stands still is not visible");
     f.set_refuted_by("progress of all GPUs of the host, or a fault between them (NVLink, PCIe)");
     SetNext(&f, "Look at every GPU of the host: Xid, NVLink errors, which kernels run.",
-            absl::StrCat("ssh ", *hosts.begin(),
+            absl::StrCat("ssh ", ShellHost(*hosts.begin()),
                          " 'nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm'"));
     return c;
   }

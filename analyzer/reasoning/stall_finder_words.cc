@@ -63,7 +63,7 @@ std::string StallWords::StackCommand(const std::set<int>& ranks) const {
   for (int r : ranks) {
     const model::Process* p = a_.ProcessOf(r);
     if (p == nullptr) continue;
-    parts.push_back(absl::StrCat("ssh ", p->host.empty() ? "<host>" : p->host,
+    parts.push_back(absl::StrCat("ssh ", ShellHost(p->host),
                                  " py-spy dump --pid ", p->trace.process().pid()));
     if (parts.size() == 4) break;
   }

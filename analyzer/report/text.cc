@@ -123,6 +123,15 @@ class Renderer {
                                        : style_.Alarm(word);
     const std::string title = Leads() ? d_.findings(0).title() : StateMeaning(d_.state());
     absl::StrAppend(&out_, painted, "  ", style_.Bold(Printable(title)), "\n");
+    if (!d_.job().empty()) Text("  ", absl::StrCat("job ", d_.job()));
+    if (!job_.left_out.empty()) {
+      std::vector<std::string> names(job_.left_out.begin(), job_.left_out.end());
+      const size_t all = names.size();
+      if (all > 4) names.resize(4);
+      Text("  ", absl::StrCat("NOT about ", absl::StrJoin(names, "; "),
+                              all > 4 ? absl::StrCat(" and ", all - 4, " more") : "",
+                              ": their records lie here too, give their directory alone"));
+    }
     if (!d_.summary().empty() && d_.summary() != title) Text("  ", d_.summary());
     std::set<std::string> hosts;
     for (const auto& p : job_.processes) hosts.insert(p.host);

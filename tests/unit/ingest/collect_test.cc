@@ -83,7 +83,18 @@ TEST(Collect, LoopsOfLinksEnd) {
   ASSERT_EQ(symlink("nowhere", (dir / "dangling").c_str()), 0);
   const Collected c = Collect({dir.path()});
   EXPECT_THAT(c.records, SizeIs(1));
-  EXPECT_THAT(c.unknown, SizeIs(2));
+  EXPECT_THAT(c.unknown, SizeIs(3));
+}
+
+TEST(Collect, LinksToDirectoriesAreNamedNotFollowed) {
+  TempDir outside, dir;
+  outside.Write("rank1.trace", SmallTrace(1));
+  dir.Write("rank0.trace", SmallTrace(0));
+  ASSERT_EQ(symlink(outside.path().c_str(), (dir / "root").c_str()), 0);
+  const Collected walked = Collect({dir.path()});
+  EXPECT_THAT(walked.records, SizeIs(1)) << "a link can lead to the whole machine";
+  EXPECT_THAT(walked.unknown, Contains(HasSubstr("root (a link to a directory")));
+  EXPECT_THAT(Collect({dir / "root"}).records, SizeIs(1)) << "given by name it is read";
 }
 
 TEST(Collect, NeverWaitsForAPipe) {

@@ -72,6 +72,21 @@ TEST(Join, AnotherAttemptIsLeftOutAndNamed) {
       Contains(HasSubstr("another job or attempt were left out (without a job id, attempt 0: 2")));
 }
 
+// One damaged byte in a job id must not throw the other ranks out, nor its own.
+TEST(Join, ARecordThatSharesACommunicatorBelongsToThatJob) {
+  for (size_t odd = 0; odd < 3; ++odd) {
+    JobBuilder b(3);
+    b.Comm("world", {0, 1, 2});
+    auto records = b.Records();
+    for (auto& r : records) r.trace.mutable_process()->set_job_id("train-7");
+    records[odd].trace.mutable_process()->set_job_id("tsain-7");
+    const model::Job job = BuildJob(std::move(records));
+    EXPECT_THAT(job.processes, SizeIs(3));
+    EXPECT_EQ(job.name, "train-7, attempt 0");
+    EXPECT_TRUE(job.left_out.empty());
+  }
+}
+
 TEST(Join, AnEarlierRunWithoutJobIdsIsLeftOut) {
   JobBuilder b(2);
   b.Comm("world", {0, 1});

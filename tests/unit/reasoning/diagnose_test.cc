@@ -68,6 +68,24 @@ TEST_F(Ranking, NothingFoundWhileARankIsUnseenIsNotHealthy) {
   EXPECT_EQ(d.state(), State::unknown);
 }
 
+TEST_F(Ranking, NothingFoundInDamagedRecordsIsNotHealthy) {
+  testing::JobBuilder b(4);
+  b.RanksPerHost(1);
+  const auto w = b.Comm("world", {0, 1, 2, 3});
+  b.Finish(w, 3);
+  std::vector<model::Record> records = b.Records();
+  for (model::Record& r : records) {
+    if (r.trace.process().rank() != 1) continue;
+    r.torn = true;
+    r.trace.clear_communicators();
+  }
+  const Diagnosis d = Diagnose(model::BuildJob(std::move(records)));
+  ASSERT_EQ(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::undetermined);
+  EXPECT_THAT(d.findings(0).title(), HasSubstr("damaged or cut short"));
+  EXPECT_EQ(d.state(), State::unknown);
+}
+
 TEST_F(Ranking, NothingFoundIsHealthy) {
   const Diagnosis d = Of({});
   EXPECT_EQ(d.state(), State::healthy);

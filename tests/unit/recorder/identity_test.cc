@@ -32,6 +32,8 @@ TEST(Mask, SecretsDoNotPass) {
   EXPECT_EQ(
       Masked("NCCL_X", "eyJhbGciOiJIUzI1NiJ9.e30.ZRrHA1JJJW8opsbCGfG_HACGpVUMN_a9IUZKxCRXlTA"),
       "***.e30.***");
+  EXPECT_EQ(Masked("NCCL_X", "Bearer s3cr3t"), "Bearer ***");
+  EXPECT_EQ(Masked("NCCL_X", "{\"h\": \"bearer  a.b/c==\"} x"), "{\"h\": \"bearer  ***\"} x");
 }
 
 TEST(Mask, OrdinaryValuesPass) {
@@ -45,6 +47,8 @@ TEST(Mask, OrdinaryValuesPass) {
       "node[001-128]",
       "fe80::1%eth0",
       "10.0.0.1:29500",
+      "Bearer",
+      "bearers 1 2",
       "GPU-8a56a4bc-e184-a047-2620-be19fdf913d5"};
   for (const char* value : values) EXPECT_EQ(Masked("NCCL_X", value), value);
 }
@@ -62,6 +66,10 @@ TEST(Mask, CommandLine) {
   EXPECT_EQ(masked("a" + z + "--token" + z + "--next" + z), "a --token --next");
   EXPECT_EQ(masked("WANDB_API_KEY=0123" + z + "b" + z), "WANDB_API_KEY=*** b");
   EXPECT_EQ(masked("a" + z + "http://u:p@h/" + z), "a http://***@h/");
+  EXPECT_EQ(masked("a" + z + "http://u:p=w@h/?x=1" + z), "a http://***@h/?x=1");
+  EXPECT_EQ(masked("-H" + z + "Authorization: Bearer s3cr3t==" + z), "-H Authorization: Bearer ***=***");
+  EXPECT_EQ(masked("-H" + z + "X: Bearer s3cr3t==" + z + "b" + z), "-H X: Bearer *** b");
+  EXPECT_EQ(masked("Bearer" + z + "s3cr3t" + z + "b" + z), "Bearer *** b");
   EXPECT_EQ(masked(""), "");
   EXPECT_EQ(masked("a\nb" + z), "a b");
 }
