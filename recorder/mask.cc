@@ -63,7 +63,10 @@ bool SecretRun(const char* run, size_t size) {
   return false;
 }
 
-// Masks credentials of URLs and long tokens inside a value that is otherwise shown.
+// "Bearer", in any case: the next word is a credential.
+bool Bearer(const char* run, size_t size) { return size == 6 && Contains(run, size, "bearer"); }
+
+// Masks credentials of URLs, bearer tokens and long tokens inside a value that is otherwise shown.
 void AddValue(Text& out, const char* value, size_t size) {
   size_t i = 0;
   while (i < size) {
@@ -90,6 +93,12 @@ void AddValue(Text& out, const char* value, size_t size) {
         out.Add("***");
       } else {
         out.Add(value + i, end - i);
+      }
+      if (Bearer(value + i, end - i)) {
+        while (end < size && value[end] == ' ') out.AddChar(value[end++]);
+        const size_t word = end;
+        while (end < size && value[end] != ' ' && value[end] != '"' && value[end] != '\'') ++end;
+        if (end > word) out.Add("***");
       }
       i = end;
       continue;
@@ -151,11 +160,14 @@ void AddMaskedCommandLine(Text& out, const char* arguments, size_t size) {
     const size_t name = equals ? static_cast<size_t>(equals - argument) : n;
     const bool secret = SecretName(argument, name);
     if (equals && secret && name < 64) {
-      out.Add(argument, name + 1).Add("***");
+      AddShown(out, argument, name);
+      out.Add("=***");
       continue;
     }
-    mask_next = argument[0] == '-' && !equals && secret;
-    if (equals) {
+    mask_next =
+        (argument[0] == '-' && !equals && secret) || (n >= 6 && Bearer(argument + n - 6, 6));
+    // In a URL or header `=` does not end a name; it may stand in the very credential.
+    if (equals && !memchr(argument, ':', name)) {
       out.Add(argument, name + 1);
       AddShown(out, equals + 1, n - name - 1);
     } else {

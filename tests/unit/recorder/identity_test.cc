@@ -67,7 +67,8 @@ TEST(Mask, CommandLine) {
   EXPECT_EQ(masked("WANDB_API_KEY=0123" + z + "b" + z), "WANDB_API_KEY=*** b");
   EXPECT_EQ(masked("a" + z + "http://u:p@h/" + z), "a http://***@h/");
   EXPECT_EQ(masked("a" + z + "http://u:p=w@h/?x=1" + z), "a http://***@h/?x=1");
-  EXPECT_EQ(masked("-H" + z + "Authorization: Bearer s3cr3t==" + z), "-H Authorization: Bearer ***=***");
+  EXPECT_EQ(masked("-H" + z + "Authorization: Bearer s3cr3t==" + z),
+            "-H Authorization: Bearer ***=***");
   EXPECT_EQ(masked("-H" + z + "X: Bearer s3cr3t==" + z + "b" + z), "-H X: Bearer *** b");
   EXPECT_EQ(masked("Bearer" + z + "s3cr3t" + z + "b" + z), "Bearer *** b");
   EXPECT_EQ(masked(""), "");
