@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A job that hangs, and its diagnosis. Plays a captured hang of four ranks (recorded from real NCCL: rank 2 never calls
-# the tenth all-reduce) through the recorder, then asks `ringscope diagnose` who did it.
+# the eleventh all-reduce; the capture's name counts from 0) through the recorder, then asks `ringscope diagnose` who did it.
 #
 #   examples/demo.sh             installs what is missing (Debian), builds into build/release, plays, diagnoses
 #   examples/demo.sh CAPTURE     another folder of tests/replay/captures
