@@ -88,6 +88,9 @@ void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written w
   if (written == Written::kYes) {
     line.Add("wrote ").Add(snapshots.path()).Add(". Next: ringscope diagnose ");
     snapshots.AddRunRoot(line);
+    // A rank outside NCCL has no stall of its own and writes no trace: its flight file tells.
+    if (runtime.file.directory[0])
+      line.AddChar(' ').Add(runtime.file.directory).Add(" (of all hosts)");
   } else if (runtime.file.directory[0]) {
     line.Add("no trace written, the record is ").Add(runtime.file.directory).AddChar('/');
     line.Add(runtime.file.name).Add(". Next: ringscope diagnose ").Add(runtime.file.directory);

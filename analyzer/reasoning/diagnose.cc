@@ -271,7 +271,7 @@ std::string Unseen(const model::Job& job) {
   std::vector<std::string> parts;
   if (!job.missing_job_ranks.empty()) {
     parts.push_back(absl::StrCat(
-        "there is none of ",
+        "there is no record of ",
         RanksText(std::set<int>(job.missing_job_ranks.begin(), job.missing_job_ranks.end()))));
   }
   std::set<int> torn;
@@ -282,10 +282,11 @@ std::string Unseen(const model::Job& job) {
     if (p.job_rank >= 0) torn.insert(p.job_rank);
   }
   if (torn_processes > 0) {
-    parts.push_back(absl::StrCat(torn.size() == torn_processes
-                                     ? absl::StrCat("that of ", RanksText(torn))
-                                     : absl::StrCat("those of ", torn_processes, " processes"),
-                                 " is damaged or cut short"));
+    parts.push_back(absl::StrCat(
+        torn.size() == torn_processes
+            ? absl::StrCat(torn.size() == 1 ? "the record of " : "the records of ", RanksText(torn))
+            : absl::StrCat("the records of ", torn_processes, " processes"),
+        " is damaged or cut short"));
   }
   return absl::StrJoin(parts, ", and ");
 }
