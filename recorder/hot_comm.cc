@@ -10,6 +10,8 @@ using flight::OpRow;
 
 constexpr uint32_t kBlock = 16;  // operation rows per allocation unit
 constexpr uint32_t kBlocks = flight::kOpRows / kBlock;
+constexpr uint32_t kKeptTombstones =
+    16;  // destroyed communicators whose operations are kept in any case
 
 // Guards the pool and the choice of a row: init may run on several threads at once. Only init takes
 // it, never a callback of an operation, so nothing waits that NCCL's progress depends on; a holder
@@ -53,11 +55,14 @@ uint32_t FindRun(const uint8_t* used, uint32_t rows) {
   return flight::kOpRows;
 }
 
-CommRow* OldestTombstone(const Image* image) {
+// `count`: how many tombstones there are.
+CommRow* OldestTombstone(const Image* image, uint32_t* count) {
   CommRow* oldest = nullptr;
+  *count = 0;
   for (uint32_t c = 0; c < flight::kCommRows; ++c) {
     CommRow* row = &image->comms[c];
     if (Load(row->stamp) == 0 || Load(row->finalized) == 0) continue;
+    ++*count;
     if (oldest == nullptr || Load(row->finalized) < Load(oldest->finalized)) oldest = row;
   }
   return oldest;
@@ -108,13 +113,20 @@ CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
       ++rows_left;
     }
     *rows = RingRows(used, rows_left);
+    uint32_t tombstones = 0;
+    CommRow* oldest = OldestTombstone(image, &tombstones);
+    // The dead must not make the living poor: only the newest of them keep their rows while the
+    // pool is short.
+    if (*rows < 256 && tombstones > kKeptTombstones) {
+      Bury(image, oldest);
+      continue;
+    }
     *first = FindRun(used, *rows);
     while (*first == flight::kOpRows && *rows > kBlock) {
       *rows = *rows == 256 ? 64 : 16;
       *first = FindRun(used, *rows);
     }
     if (row != nullptr && *first != flight::kOpRows) return row;
-    CommRow* oldest = OldestTombstone(image);
     if (oldest == nullptr) return nullptr;
     Bury(image, oldest);
   }

@@ -141,7 +141,7 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
     if (op != nullptr) {
       const uint64_t lane = Load(op->proxy_ops);
       if ((lane & 0xffffffff) == generation) {
-        Store(op->proxy_ops, lane + (uint64_t{1} << 32));
+        if ((lane >> 32 & 0xffff) != 0xffff) Store(op->proxy_ops, lane + (uint64_t{1} << 32));
       } else {
         op->proxy_ops.store(generation | uint64_t{1} << 32, std::memory_order_release);
       }

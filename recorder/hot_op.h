@@ -107,7 +107,8 @@ inline uint64_t KernelStart(Image* image, uint64_t parent, uint32_t channel, uin
     Store(row->gpu_finished, 0);
     row->kernel.store(generation | uint64_t{1} << 32, std::memory_order_release);
   } else {
-    Store(row->kernel, lane + (uint64_t{1} << 32));
+    // (A count that is full stays full: it must not run over into the stops beside it.)
+    if ((lane >> 32 & 0xffff) != 0xffff) Store(row->kernel, lane + (uint64_t{1} << 32));
     if (gpu_ns != 0 && gpu_ns < Load(row->gpu_started)) Store(row->gpu_started, gpu_ns);
   }
   flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) % flight::kCommRows];

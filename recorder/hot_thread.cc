@@ -43,7 +43,11 @@ flight::ThreadRow* RegisterThread(Image* image) {
     if (owner != 0 && ThreadIsGone(image, owner))
       mine = Take(image, &image->threads[i], owner, tid);
   }
-  if (mine == nullptr) Count(image, flight::Counter::kThreadNoRow);
+  if (mine == nullptr) {
+    Count(image, flight::Counter::kThreadNoRow);
+    t_slot.row = nullptr;  // asked once, not with each callback
+    t_slot.image = image;
+  }
   errno = saved;
   return mine;
 }
