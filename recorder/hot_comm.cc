@@ -154,7 +154,7 @@ bool HasOpenOps(const Image* image, const CommRow* row) {
     const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
     if (flight::OpOpen(op, visible, static_cast<uint32_t>(ranks),
                        static_cast<uint32_t>(ranks >> 32)) &&
-        Load(op.entered) > Load(row->done_entered)) {
+        !Overtaken(row, &op)) {
       return true;
     }
   }

@@ -50,6 +50,13 @@ inline uint32_t IndexOf(const Image* image, const flight::CommRow* row) {
   return row ? static_cast<uint32_t>(row - image->comms) : kNoComm;
 }
 
+// An operation that was entered before one that is finished, in another group, is over: the kernels
+// of one communicator run in order.
+inline bool Overtaken(const flight::CommRow* comm, const flight::OpRow* row) {
+  return Load(row->entered) < Load(comm->done_entered) &&
+         (Load(row->group) & 0xffffffffffff) != Load(comm->done_group);
+}
+
 }  // namespace ringscope::recorder
 
 #endif  // RINGSCOPE_RECORDER_HOT_COMM_H_

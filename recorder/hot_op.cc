@@ -9,13 +9,6 @@ using flight::OpRow;
 
 constexpr uint32_t kGroupRows = 8;  // point-to-point tasks of one group with a row of their own
 
-// An operation that was entered before one that is finished, in another group, is over: the kernels
-// of one communicator run in order.
-bool Overtaken(const flight::CommRow* comm, const OpRow* row) {
-  return Load(row->entered) < Load(comm->done_entered) &&
-         (Load(row->group) & 0xffffffffffff) != Load(comm->done_group);
-}
-
 bool Reusable(const flight::CommRow* comm, const OpRow* row) {
   const uint64_t ranks = Load(comm->ranks);
   const bool visible = Load(comm->flags) & flight::kCommCompletionVisible;
