@@ -2,7 +2,8 @@
 # The project's tests. Installs what is missing, builds, runs the CI tier (at most 15 minutes on 2 cores after the build).
 #
 #   tests/run.sh                 the CI tier, release build
-#   tests/run.sh --all           that, the long tests, everything short again under asan, tsan and ubsan, and fuzzing
+#   tests/run.sh --all           that, the long tests, everything short again under asan, tsan and ubsan, fuzzing, and the
+#                                library's builds for Debian 11 (glibc 2.17) and aarch64 (release/)
 #   tests/run.sh --preset asan   the CI tier in another build (CMakePresets.json)
 #   tests/run.sh --no-install    leave the machine's packages alone
 #   tests/run.sh -R REGEX        only tests whose name matches (goes to ctest)
@@ -72,15 +73,31 @@ fuzz() {
   done
 }
 
+# other SCRIPT: a build for other systems. It says itself why it cannot be made here (exit status 77).
+skipped=()
+other() {
+  local status=0
+  echo "run.sh: $1"
+  "$1" || status=$?
+  case $status in
+    0) ;;
+    77) skipped+=("$1") ;;
+    *) failed+=("$1") ;;
+  esac
+}
+
 for preset in "${presets[@]}"; do
   build "$preset"
   check "$preset" -LE long
 done
 if [ "$all" = yes ]; then
   check release -L long
+  other release/build.sh
+  other release/aarch64.sh
   build fuzz
   fuzz
 fi
+[ ${#skipped[@]} -eq 0 ] || echo "run.sh: SKIPPED (the reason is above): ${skipped[*]}"
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "run.sh: FAILED in: ${failed[*]} (logs in build/logs/)"

@@ -1,120 +1,112 @@
 """What libringscope.so must look like to the process that loads it (docs/architecture.md, "Laws" 4 and 5).
 
-usage: binary_rules.py LIBRARY [--sanitized NAME]
+usage: binary_rules.py LIBRARY [--sanitized NAME] [--tools PREFIX]
+
+--tools: prefix of a cross toolchain's readelf, nm, objdump and strip; what runs the library is left out then.
+RINGSCOPE_GLIBC_LIMIT: newest glibc version that the library may need (the release build says 2.17); without it 2.34 on
+Debian 12, and no limit elsewhere: the build machine's own glibc decides then.
 """
 import os
-import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-LIBRARY = ""
-SANITIZED = ""
-EXPORTS = re.compile(r"^ncclProfiler_v[1-6]$")
-MUST_EXPORT = {"ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"}
-LIBC = re.compile(r"^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$")
-STRIPPED_LIMIT = 192 << 10  # half of it is the encoder of traces
-INIT_LIMIT = 2              # frame_dummy of the compiler's start files, and one constructor of ours
+import elf_facts
+import source
+
+LIBRARY = SANITIZED = TOOLS = ""
+MAP = os.path.join(source.ROOT, "plugin", "exports.map")
+DEBIAN_12_GLIBC = "2.34"
 
 
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def dynamic_symbols(*options):
-    return [line.split() for line in run("nm", "-D", *options, LIBRARY).splitlines() if line.strip()]
+def glibc_limit():
+    """The ceiling for this build and machine; None when there is none."""
+    limit = os.environ.get("RINGSCOPE_GLIBC_LIMIT")
+    if not limit and os.path.exists("/etc/os-release"):
+        with open("/etc/os-release", encoding="utf-8") as f:
+            words = dict(line.strip().split("=", 1) for line in f if "=" in line)
+        if words.get("ID") == "debian" and words.get("VERSION_ID", "").strip('"') == "12":
+            limit = DEBIAN_12_GLIBC
+    return tuple(map(int, limit.split("."))) if limit else None
 
 
 class Linkage(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         if SANITIZED:
-            self.skipTest(f"{SANITIZED} sanitizer build: its runtime adds symbols and libraries of its own")
+            raise unittest.SkipTest(f"{SANITIZED} sanitizer build: its runtime adds symbols and libraries of its own")
+        cls.facts = elf_facts.Facts(LIBRARY, TOOLS)
+        newest = ".".join(map(str, cls.facts.newest_glibc()))
+        print(f"\n{cls.facts.machine()}: {cls.facts.stripped} bytes stripped, {cls.facts.loaded} of them loaded (limit "
+              f"{elf_facts.STRIPPED_LIMIT}); newest glibc symbol {newest}; {cls.facts.tls()} bytes of TLS (limit {elf_facts.TLS_LIMIT}); {cls.facts.constructors()} "
+              f"constructors (limit {elf_facts.INIT_LIMIT})", file=sys.stderr)
 
-    def test_only_the_profiler_tables_are_exported(self):
-        names = {fields[-1].split("@")[0] for fields in dynamic_symbols("--defined-only")}
-        self.assertFalse({n for n in names if not EXPORTS.match(n)})
-        self.assertLessEqual(MUST_EXPORT, names)
-
-    def test_the_tables_are_data_objects(self):
-        kinds = {fields[-1]: fields[-2] for fields in dynamic_symbols("--defined-only")}
-        self.assertFalse({n: k for n, k in kinds.items() if k not in "DdRrBb"}, "NCCL casts the symbol to a table")
+    def test_it_exports_what_the_linker_map_names(self):
+        with open(MAP, encoding="utf-8") as f:
+            allowed = elf_facts.map_exports(f.read()) - {f"ncclProfiler_v{v}" for v in (1, 2, 3)}
+        self.assertEqual([], elf_facts.exports(self.facts, allowed))
 
     def test_nothing_of_the_cpp_library_protobuf_or_abseil_is_wanted(self):
-        wanted = [fields[-1] for fields in dynamic_symbols("--undefined-only")]
-        allowed = ("__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "_ITM_deregisterTMCloneTable",
-                   "_ITM_registerTMCloneTable", "__gmon_start__")
-        bad = [n for n in wanted if re.match(r"_Z|__cxa|__gxx|_Unwind|_ITM", n) and n.split("@")[0] not in allowed]
-        self.assertFalse(bad)
+        self.assertEqual([], elf_facts.cpp_wanted(self.facts))
 
-    def test_no_unique_or_foreign_symbol_is_in_it(self):
-        symbols = run("nm", "-C", LIBRARY)
-        self.assertNotRegex(symbols, r"(?m)^\w+ u ")
-        self.assertNotRegex(symbols, r"google::protobuf|absl::|std::__cxx11|std::basic_")
+    def test_nothing_of_them_is_in_it(self):
+        self.assertEqual([], elf_facts.cpp_inside(self.facts))
 
     def test_it_needs_only_the_c_library(self):
-        needed = re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-dW", LIBRARY))
-        self.assertFalse([n for n in needed if not LIBC.match(n)])
+        self.assertEqual([], elf_facts.needed(self.facts))
 
-    def test_nodelete_relro_now_and_no_text_relocation(self):
-        dynamic, segments = run("readelf", "-dW", LIBRARY), run("readelf", "-lW", LIBRARY)
-        flags = " ".join(re.findall(r"\(FLAGS(?:_1)?\)\s+(.*)", dynamic))
-        self.assertIn("NODELETE", flags)
-        self.assertRegex(flags, r"\b(BIND_NOW|NOW)\b")
-        self.assertIn("GNU_RELRO", segments)
-        self.assertNotIn("TEXTREL", dynamic)
-        self.assertRegex(segments, r"GNU_STACK\s+(0x0+\s+)+\S*\s*RW\s", "the stack must not be executable")
+    def test_hardening_flags(self):
+        self.assertEqual([], elf_facts.hardening(self.facts))
 
     def test_few_constructors(self):
-        size = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", run("readelf", "-dW", LIBRARY))
-        self.assertLessEqual(int(size.group(1)) // 8 if size else 0, INIT_LIMIT)
+        self.assertEqual([], elf_facts.constructors(self.facts))
 
-    def test_small_thread_local_storage(self):
-        tls = re.search(r"^\s+TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x(\w+)", run("readelf", "-lW", LIBRARY), re.M)
-        size = int(tls.group(1), 16) if tls else 0
-        self.assertLessEqual(size, 128, "initial-exec TLS is scarce in a process that dlopens many libraries")
+    def test_small_static_thread_local_storage(self):
+        self.assertEqual([], elf_facts.thread_local(self.facts))
 
-    def test_size_and_c_library_version(self):
-        with tempfile.TemporaryDirectory() as folder:
-            stripped = os.path.join(folder, "stripped.so")
-            run("strip", "--strip-unneeded", "-o", stripped, LIBRARY)
-            size = os.path.getsize(stripped)
-        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", run("objdump", "-T", LIBRARY))}
-        newest = ".".join(map(str, max(versions))) if versions else "none"
-        print(f"\nstripped {size} bytes; newest glibc symbol version {newest}", file=sys.stderr)
-        self.assertLessEqual(size, STRIPPED_LIMIT)
-        limit = os.environ.get("RINGSCOPE_GLIBC_LIMIT")  # set by the release build for old systems
-        if limit:
-            self.assertLessEqual(max(versions), tuple(map(int, limit.split("."))))
+    def test_size(self):
+        self.assertEqual([], elf_facts.size(self.facts))
+
+    def test_c_library_version(self):
+        limit = glibc_limit()
+        if limit is None:
+            self.skipTest("not Debian 12, and RINGSCOPE_GLIBC_LIMIT is not set: no ceiling to hold it against")
+        self.assertEqual([], elf_facts.glibc(self.facts, limit))
+
+
+def asleep(library):
+    """Loaded into processes that never make a communicator, it must do nothing that can be seen. Returns what was seen."""
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "LD_PRELOAD": library, "RINGSCOPE_FLIGHT_DIR": os.path.join(folder, "flight"),
+                       "RINGSCOPE_DIR": os.path.join(folder, "traces"), "SCRATCH": folder}
+        done = subprocess.run(["/bin/true"], env=environment, capture_output=True, text=True)
+        if (done.returncode, done.stdout, done.stderr) != (0, "", ""):
+            problems.append(f"preloaded into /bin/true: status {done.returncode}, said {(done.stdout + done.stderr).strip()!r}")
+        if os.listdir(folder):
+            problems.append(f"preloaded into /bin/true: made {os.listdir(folder)}")
+    program = ("import ctypes, os, sys\n"
+               "def seen(): return (len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')),\n"
+               "  sum(1 for l in open('/proc/self/maps') if 'ringscope-' in l), dict(os.environ))\n"
+               "before = seen()\n"
+               "ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)\n"
+               "after = seen()\n"
+               "sys.exit(0 if after == before else 'threads, descriptors, mappings: %s, then %s' % (before[:3], after[:3]))\n")
+    done = subprocess.run([sys.executable, "-c", program, library], capture_output=True, text=True)
+    if done.returncode != 0 or done.stderr:
+        problems.append(f"loaded by dlopen: {done.stderr.strip()}")
+    return problems
 
 
 class Asleep(unittest.TestCase):
-    """Loaded into a process that never makes a communicator, it does nothing that can be seen."""
-
-    def setUp(self):
+    def test_loaded_and_never_used(self):
         if SANITIZED:
             self.skipTest(f"{SANITIZED} sanitizer build: its runtime must be loaded first")
-
-    def trace(self, *calls):
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "LD_PRELOAD": LIBRARY, "RINGSCOPE_FLIGHT_DIR": os.path.join(folder, "flight"),
-                           "RINGSCOPE_DIR": os.path.join(folder, "traces")}
-            done = subprocess.run(["/bin/true"], env=environment, capture_output=True, text=True)
-            return done, os.listdir(folder)
-
-    def test_preloaded_into_true(self):
-        done, left = self.trace()
-        self.assertEqual((0, "", "", []), (done.returncode, done.stdout, done.stderr, left))
-
-    def test_no_thread_and_no_mapping_before_the_first_communicator(self):
-        program = ("import ctypes, os\n"
-                   "def seen(): return len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')), "
-                   "sum(1 for l in open('/proc/self/maps') if 'ringscope-' in l)\n"
-                   "before = seen()\n"
-                   f"ctypes.CDLL({LIBRARY!r}, mode=os.RTLD_NOW)\n"
-                   "assert seen() == before, (before, seen())\n")
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        if TOOLS:
+            self.skipTest("built for another machine")
+        self.assertEqual([], asleep(LIBRARY))
 
 
 class TwoDoors(unittest.TestCase):
@@ -123,12 +115,122 @@ class TwoDoors(unittest.TestCase):
         self.assertTrue(os.path.samefile(LIBRARY, other))
 
 
+GOOD_FLAGS = ("-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now")
+GOOD = "const void* const ncclProfiler_v6[6] = {0};\n"
+
+
+class Seeded(unittest.TestCase):
+    """Each rule finds its fault in a small library that has it, and nothing in the one that has none."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cc = shutil.which("gcc") or shutil.which("cc")
+        if cls.cc is None:
+            raise unittest.SkipTest("no C compiler to build bad libraries with")
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = cls.scratch.name
+
+    def build(self, code="", good=GOOD, flags=GOOD_FLAGS, more=()):
+        name = os.path.join(self.folder, f"{self._testMethodName}{len(os.listdir(self.folder))}")
+        with open(name + ".c", "w", encoding="utf-8") as f:
+            f.write(good + code + "\n")
+        built = subprocess.run([self.cc, "-shared", "-fPIC", "-O1", "-o", name + ".so", name + ".c", *flags, *more],
+                               capture_output=True, text=True)
+        self.assertEqual(0, built.returncode, built.stderr)
+        return name + ".so"
+
+    def facts(self, code="", **options):
+        return elf_facts.Facts(self.build(code, **options))
+
+    def test_a_good_library_passes_every_rule(self):
+        library = self.build()
+        facts = elf_facts.Facts(library)
+        rules = (elf_facts.cpp_wanted, elf_facts.cpp_inside, elf_facts.needed, elf_facts.hardening, elf_facts.constructors,
+                 elf_facts.thread_local, elf_facts.size)
+        self.assertEqual([], [problem for rule in rules for problem in rule(facts)])
+        self.assertEqual([], elf_facts.exports(facts, {"ncclProfiler_v6"}))
+        self.assertEqual([], asleep(library))
+
+    def test_exports(self):
+        allowed = {"ncclProfiler_v6"}
+        self.assertEqual(1, len(elf_facts.exports(self.facts("const int leak = 1;"), allowed)))
+        self.assertEqual(1, len(elf_facts.exports(self.facts(), allowed | {"ncclProfiler_v5"})))
+        self.assertEqual(1, len(elf_facts.exports(self.facts(good="int ncclProfiler_v6(void) { return 0; }"), allowed)))
+
+    def test_the_map_is_read(self):
+        text = "{ global: a; b; /* c; */ local: *; };"
+        self.assertEqual({"a", "b"}, elf_facts.map_exports(text))
+        self.assertRaises(ValueError, elf_facts.map_exports, "{ global: *; };")
+
+    def test_cpp_symbols(self):
+        wanted = "void _ZSt9terminatev(void); void* __cxa_begin_catch(void*);\n" \
+                 "static void f(void) { _ZSt9terminatev(); __cxa_begin_catch(0); } void* const p = (void*)f;"
+        self.assertEqual(2, len(elf_facts.cpp_wanted(self.facts(wanted))))
+        inside = "void _ZN6google8protobuf11MessageLite5ClearEv(void) {} void _ZN4absl5MutexC1Ev(void) {}"
+        self.assertEqual(2, len(elf_facts.cpp_inside(self.facts(inside))))
+        unique = '__asm__(".globl u\\n.type u, %gnu_unique_object\\n.data\\nu: .quad 1\\n.size u, 8\\n");'
+        self.assertEqual(1, len(elf_facts.cpp_inside(self.facts(unique))))
+
+    def test_foreign_libraries(self):
+        other = self.build("", good="int other(void) { return 1; }", more=("-Wl,-soname,libother.so.1",))
+        facts = self.facts("int other(void); int f(void) { return other(); }", more=(other, "-Wl,-rpath,/opt/lib"))
+        problems = elf_facts.needed(facts)
+        self.assertEqual(2, len(problems), problems)
+
+    def test_each_hardening_flag(self):
+        for code, flags in (("", GOOD_FLAGS[1:]), ("", GOOD_FLAGS[:2] + ("-Wl,-z,lazy",)),
+                            ("", ("-Wl,-z,nodelete", "-Wl,-z,norelro", "-Wl,-z,now")), ("", GOOD_FLAGS + ("-Wl,-z,execstack",)),
+                            ('__asm__(".text\\n.quad ncclProfiler_v6\\n");', GOOD_FLAGS + ("-Wl,-z,notext",))):
+            with self.subTest(code=code, flags=flags):
+                problems = elf_facts.hardening(self.facts(code, flags=flags))
+                self.assertEqual(1, len(problems), problems)
+
+    def test_constructors(self):
+        code = "".join(f"volatile int v{i}; __attribute__((constructor)) static void c{i}(void) {{ v{i} = 1; }}\n" for i in range(3))
+        self.assertEqual(1, len(elf_facts.constructors(self.facts(code))))
+
+    def test_thread_local_storage(self):
+        large = '__thread char t[4096] __attribute__((tls_model("initial-exec")));\nchar* f(void) { return t; }'
+        self.assertEqual(1, len(elf_facts.thread_local(self.facts(large))))
+        dynamic = "__thread int t;\nint* f(void) { return &t; }"
+        self.assertEqual(1, len(elf_facts.thread_local(self.facts(dynamic))))
+
+    def test_size(self):
+        self.assertEqual(1, len(elf_facts.size(self.facts(f"const char ballast[{elf_facts.STRIPPED_LIMIT}] = {{1}};"))))
+
+    def test_c_library_version(self):
+        facts = self.facts()
+        facts.versions = ("0000 DF *UND* 0000 (GLIBC_2.2.5) read\n0000 DF *UND* 0000 (GLIBC_2.38) __isoc23_strtoul\n")
+        self.assertEqual([], elf_facts.glibc(facts, (2, 38)))
+        problems = elf_facts.glibc(facts, (2, 34))
+        self.assertEqual(1, len(problems))
+        self.assertIn("__isoc23_strtoul", problems[0])
+
+    def test_a_library_that_is_awake(self):
+        constructor = "__attribute__((constructor)) static void awake(void) { %s }\n"
+        said = '#include <unistd.h>\n' + constructor % 'if (write(2, "hello\\n", 6)) return;'
+        self.assertEqual(2, len(asleep(self.build(said))))
+        file = "#include <stdlib.h>\n#include <unistd.h>\n#include <fcntl.h>\n" + constructor % \
+            'if (getenv("SCRATCH") && chdir(getenv("SCRATCH")) == 0) close(open("left", O_CREAT | O_WRONLY, 0600));'
+        self.assertEqual(1, len(asleep(self.build(file))))
+        thread = "#include <pthread.h>\n#include <unistd.h>\nstatic void* wait_for(void* p) { sleep(60); return p; }\n" + \
+            constructor % "pthread_t t; pthread_create(&t, 0, wait_for, 0);"
+        self.assertEqual(1, len(asleep(self.build(thread, more=("-pthread",)))))
+
+
+def option(name):
+    if name not in sys.argv:
+        return ""
+    at = sys.argv.index(name)
+    value = sys.argv[at + 1]
+    del sys.argv[at:at + 2]
+    return value
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     LIBRARY = os.path.abspath(sys.argv.pop(1))
-    if "--sanitized" in sys.argv:
-        at = sys.argv.index("--sanitized")
-        SANITIZED = sys.argv[at + 1]
-        del sys.argv[at:at + 2]
+    SANITIZED, TOOLS = option("--sanitized"), option("--tools")
     unittest.main()

@@ -25,6 +25,7 @@ ALLOWED = {
     "tools/": ["proto/", "analyzer/", "supervisor/", "recorder/settings"],
     "tests/": [""],
     "bench/": [""],
+    "release/": ["plugin/", "recorder/flight/"],
     "examples/": [],
 }
 # In the training process nothing but the C library and compiler headers: see docs/architecture.md, "Two worlds".
