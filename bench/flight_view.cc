@@ -30,7 +30,7 @@ FlightView::FlightView(const std::string& folder) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   void* memory =
       fd < 0 ? MAP_FAILED
-             : mmap(nullptr, flight::kFileBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+             : mmap(nullptr, flight::kFileBytes, PROT_READ, MAP_SHARED, fd, 0);
   if (fd >= 0) close(fd);
   if (memory == MAP_FAILED) Fail("cannot map " + path);
   header_ = static_cast<const flight::FileHeader*>(memory);
@@ -51,13 +51,20 @@ const Row* FlightView::Rows(flight::Table table) const {
   Fail("the flight file lacks a table");
 }
 
+uint32_t FlightView::Count(flight::Table table) const {
+  for (uint32_t i = 0; i < header_->table_count; ++i) {
+    if (header_->tables[i].table == static_cast<uint32_t>(table)) return header_->tables[i].rows;
+  }
+  Fail("the flight file lacks a table");
+}
+
 uint64_t FlightView::Counter(flight::Counter which) const {
   return Load(Rows<flight::Word>(flight::Table::kCounters)[static_cast<uint32_t>(which)]);
 }
 
 const flight::CommRow* FlightView::Comm(uint64_t id) const {
   const auto* comms = Rows<flight::CommRow>(flight::Table::kComms);
-  for (uint32_t i = 0; i < flight::kCommRows; ++i) {
+  for (uint32_t i = 0; i < Count(flight::Table::kComms); ++i) {
     if (Load(comms[i].stamp) != 0 && Load(comms[i].comm_id) == id && Load(comms[i].finalized) == 0)
       return &comms[i];
   }
@@ -67,7 +74,7 @@ const flight::CommRow* FlightView::Comm(uint64_t id) const {
 uint32_t FlightView::LivingComms() const {
   const auto* comms = Rows<flight::CommRow>(flight::Table::kComms);
   uint32_t living = 0;
-  for (uint32_t i = 0; i < flight::kCommRows; ++i)
+  for (uint32_t i = 0; i < Count(flight::Table::kComms); ++i)
     living += Load(comms[i].stamp) != 0 && Load(comms[i].finalized) == 0;
   return living;
 }
@@ -81,7 +88,7 @@ uint64_t FlightView::OpsAfter(const flight::CommRow& comm, uint64_t position) co
   const uint64_t ring = Load(comm.ring);
   uint64_t found = 0;
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
-    const flight::OpRow& op = ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
+    const flight::OpRow& op = ops[(static_cast<uint32_t>(ring) + i) % Count(flight::Table::kOps)];
     const uint64_t stamp = Load(op.stamp);
     found += stamp != 0 && (stamp >> 32 & 0xffff) == IndexOf(comm) &&
              (Load(op.position) & 0xffffffffff) > position;
@@ -92,7 +99,7 @@ uint64_t FlightView::OpsAfter(const flight::CommRow& comm, uint64_t position) co
 uint64_t FlightView::Edges(const flight::CommRow& comm) const {
   const auto* edges = Rows<flight::EdgeRow>(flight::Table::kEdges);
   uint64_t found = 0;
-  for (uint32_t i = 0; i < flight::kEdgeRows; ++i) {
+  for (uint32_t i = 0; i < Count(flight::Table::kEdges); ++i) {
     const uint64_t stamp = Load(edges[i].stamp);
     found += stamp != 0 && (stamp >> 32 & 0xffff) == IndexOf(comm);
   }

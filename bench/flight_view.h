@@ -27,6 +27,7 @@ class FlightView {
  private:
   template <typename Row>
   const Row* Rows(flight::Table table) const;
+  uint32_t Count(flight::Table table) const;  // rows
   uint32_t IndexOf(const flight::CommRow& comm) const;
 
   const flight::FileHeader* header_ = nullptr;

@@ -29,6 +29,16 @@ enum class Refusal {
   kCannotMap,
   kLimit
 };
+
+// As large as `budget` bytes allow; false: not even the smallest.
+bool SizesFor(uint64_t budget, flight::TableSizes* sizes) {
+  for (uint32_t halvings = 0; halvings <= flight::kHalvings; ++halvings) {
+    *sizes = flight::HalvedSizes(halvings);
+    if (flight::BytesOf(*sizes) <= budget) return true;
+  }
+  return false;
+}
+
 const char* Why(Refusal refusal) {
   switch (refusal) {
     case Refusal::kNone:
@@ -76,12 +86,15 @@ void MakeName(const Identity& identity, uint32_t nonce, char* name, size_t capac
   out.AddChar('-').AddUint(nonce).Add(".flight");
 }
 
+// With less than this a file is not worth its place: a share of a nearly full /dev/shm.
+constexpr uint64_t kLeastBudget = 512 << 10;
+
 bool CopyOnWriteFs(uint64_t type) {
   return type == 0x9123683e /* btrfs */ || type == 0x2fc12fc1 /* zfs */ ||
          type == 0xca451a4e /* bcachefs */;
 }
 
-Refusal CheckDirectory(int dir, bool must_be_ours) {
+Refusal CheckDirectory(int dir, bool must_be_ours, flight::TableSizes* sizes) {
   struct stat st;
   if (StatFd(dir, &st) != 0) return Refusal::kNoDirectory;
   if (must_be_ours && (st.st_uid != geteuid() || (st.st_mode & 022))) return Refusal::kNotOurs;
@@ -91,24 +104,29 @@ Refusal CheckDirectory(int dir, bool must_be_ours) {
   // In memory file systems we are a guest among NCCL's own segments, which are what the space is
   // for.
   const uint64_t share = type == kTmpfsMagic ? 32 : 8;
-  return free_bytes / share >= kFileBytes ? Refusal::kNone : Refusal::kNoSpace;
+  const uint64_t budget = free_bytes / share;
+  return budget >= kLeastBudget && SizesFor(budget, sizes) ? Refusal::kNone : Refusal::kNoSpace;
 }
 
 // posix_fallocate past this limit would send SIGXFSZ to the host's thread.
-bool FileSizeLimited() {
+uint64_t FileSizeLimit() {
   struct rlimit limit;
-  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         limit.rlim_cur < kFileBytes;
+  const bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? limit.rlim_cur : ~uint64_t{0};
 }
 
 Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& settings,
                const Identity& identity, FlightFile* file) {
-  if (FileSizeLimited()) return Refusal::kLimit;
+  flight::TableSizes sizes;
+  if (!SizesFor(FileSizeLimit(), &sizes)) return Refusal::kLimit;
   if (!MakeDirectories(directory, must_be_ours ? 0700 : 0755)) return Refusal::kNoDirectory;
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (must_be_ours ? O_NOFOLLOW : 0);
   const int dir = open(directory, flags);
   if (dir < 0) return Refusal::kNoDirectory;
-  Refusal refusal = CheckDirectory(dir, must_be_ours);
+  flight::TableSizes room;
+  Refusal refusal = CheckDirectory(dir, must_be_ours, &room);
+  if (room.ops < sizes.ops) sizes = room;
+  const uint64_t bytes = flight::BytesOf(sizes);
   int fd = -1;
   uint32_t nonce = 0;
   if (refusal == Refusal::kNone) {
@@ -124,17 +142,17 @@ Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& setting
     void* base = MAP_FAILED;
     if (!flight::TakeOwnerLock(fd)) {
       refusal = Refusal::kCannotLock;
-    } else if (posix_fallocate(fd, 0, static_cast<off_t>(kFileBytes)) != 0) {
+    } else if (posix_fallocate(fd, 0, static_cast<off_t>(bytes)) != 0) {
       refusal = Refusal::kNoSpace;
     } else {
-      base = mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+      base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
       refusal = base == MAP_FAILED ? Refusal::kCannotMap : Refusal::kNone;
     }
     if (refusal == Refusal::kNone) {
       file->base = static_cast<unsigned char*>(base);
       file->fd = fd;
       CopyText(file->directory, sizeof(file->directory), directory);
-      LayOutImage(settings, identity, nonce, file->base);
+      LayOutImage(settings, identity, nonce, sizes, file->base);
     } else {
       unlinkat(dir, file->name, 0);
       close(fd);
@@ -152,7 +170,7 @@ bool MakeInMemory(const Settings& settings, const Identity& identity, FlightFile
   file->fd = -1;
   file->directory[0] = 0;
   file->name[0] = 0;
-  LayOutImage(settings, identity, DrawNonce(identity, 0), file->base);
+  LayOutImage(settings, identity, DrawNonce(identity, 0), flight::TableSizes(), file->base);
   reinterpret_cast<flight::FileHeader*>(base)->state.store(flight::kStatePrivateMemory,
                                                            std::memory_order_relaxed);
   return true;
@@ -215,26 +233,25 @@ bool MakeFlightFile(const Settings& settings, const Identity& identity, FlightFi
 }
 
 void LayOutImage(const Settings& settings, const Identity& identity, uint32_t nonce,
-                 unsigned char* base) {
+                 const flight::TableSizes& sizes, unsigned char* base) {
   auto* header = reinterpret_cast<flight::FileHeader*>(base);
   header->version = flight::kVersion;
   header->byte_order = flight::kByteOrder;
-  header->file_bytes = kFileBytes;
+  header->file_bytes = flight::BytesOf(sizes);
   header->process_nonce = nonce;
   uint64_t offset = 4096;
   uint32_t count = 0;
   const auto add = [&](Table table, uint32_t row_bytes, uint32_t rows, uint64_t next) {
     header->tables[count++] = {static_cast<uint32_t>(table), row_bytes, rows, 0, offset};
-    offset = next;
+    offset = next != 0 ? next : offset + uint64_t{row_bytes} * rows;
   };
   add(Table::kText, 1, flight::kTextBytes, 20 << 10);
   add(Table::kCounters, sizeof(flight::Word), flight::kCounterWords, (20 << 10) + 512);
   add(Table::kSiblings, sizeof(flight::SiblingRow), flight::kSiblingRows, 32 << 10);
-  add(Table::kThreads, sizeof(flight::ThreadRow), flight::kThreadRows, 64 << 10);
-  add(Table::kComms, sizeof(flight::CommRow), flight::kCommRows, 192 << 10);
-  add(Table::kOps, sizeof(flight::OpRow), flight::kOpRows,
-      offset + sizeof(flight::OpRow) * flight::kOpRows);
-  add(Table::kEdges, sizeof(flight::EdgeRow), flight::kEdgeRows, 0);
+  add(Table::kThreads, sizeof(flight::ThreadRow), flight::kThreadRows, flight::kTablesAt);
+  add(Table::kComms, sizeof(flight::CommRow), sizes.comms, 0);
+  add(Table::kOps, sizeof(flight::OpRow), sizes.ops, 0);
+  add(Table::kEdges, sizeof(flight::EdgeRow), sizes.edges, 0);
   header->table_count = count;
   header->pid = identity.pid;
   header->uid = identity.uid;
@@ -255,6 +272,27 @@ void PublishImage(unsigned char* base) {
   uint64_t magic;
   memcpy(&magic, flight::kMagic, sizeof(magic));
   reinterpret_cast<flight::Word*>(base)->store(magic, std::memory_order_release);
+}
+
+Image ImageAt(unsigned char* base) {
+  auto* header = reinterpret_cast<flight::FileHeader*>(base);
+  const auto desc = [&](Table table) -> const flight::TableDesc& {
+    return header->tables[static_cast<uint32_t>(table) - 1];
+  };
+  const auto at = [&](Table table) { return base + desc(table).offset; };
+  Image image;
+  image.header = header;
+  image.counters = reinterpret_cast<flight::Word*>(at(Table::kCounters));
+  image.siblings = reinterpret_cast<flight::SiblingRow*>(at(Table::kSiblings));
+  image.threads = reinterpret_cast<flight::ThreadRow*>(at(Table::kThreads));
+  image.comms = reinterpret_cast<flight::CommRow*>(at(Table::kComms));
+  image.ops = reinterpret_cast<flight::OpRow*>(at(Table::kOps));
+  image.edges = reinterpret_cast<flight::EdgeRow*>(at(Table::kEdges));
+  image.nonce = header->process_nonce;
+  image.comm_rows = desc(Table::kComms).rows;
+  image.op_rows = desc(Table::kOps).rows;
+  image.edge_mask = desc(Table::kEdges).rows - 1;
+  return image;
 }
 
 void RemoveFlightFile(FlightFile* file) {

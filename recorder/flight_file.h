@@ -8,20 +8,21 @@
 
 #include "recorder/flight/format.h"
 #include "recorder/identity.h"
+#include "recorder/runtime.h"
 #include "recorder/settings.h"
 
 namespace ringscope::recorder {
 
 struct FlightFile {
-  unsigned char* base;  // kFileBytes, zeroed and touched; nullptr: nothing could be mapped
+  unsigned char* base;  // header->file_bytes, zeroed and touched; nullptr: nothing could be mapped
   int fd;               // holds the owner's lock, so it stays open; -1 for private memory
   char directory[768];  // where the file lies; "" for private memory
   char name[256];       // in `directory`
 };
 
 // Makes the file and maps it. In this order:
-//  1. settings.flight_dir, if it is ours alone and 1/32 of what is free there (tmpfs) holds the
-//  file;
+//  1. settings.flight_dir, if it is ours alone, with as large tables as 1/32 of what is free there
+//  (tmpfs; elsewhere 1/8) holds, 512 KiB at least;
 //  2. the trace directory, unless that is a network or copy-on-write file system;
 //  3. private memory: recording goes on, but a killed process leaves nothing.
 // Space is reserved before mapping, so that no later store can meet a full disk (SIGBUS). 2 and 3
@@ -32,11 +33,14 @@ bool MakeFlightFile(const Settings& settings, const Identity& identity, FlightFi
 // Fills header (all but the magic, clock and anchors), table descriptions and text block of a
 // fresh, zeroed image.
 void LayOutImage(const Settings& settings, const Identity& identity, uint32_t nonce,
-                 unsigned char* base);
+                 const flight::TableSizes& sizes, unsigned char* base);
 
 // Writes the magic: from here on a reader takes the file for a record. REQUIRES: clock and first
 // anchor are set.
 void PublishImage(unsigned char* base);
+
+// Where the tables of a laid out image are, and how large.
+Image ImageAt(unsigned char* base);
 
 // Unlinks the file; the mapping stays (late callbacks). Nothing for private memory.
 void RemoveFlightFile(FlightFile* file);

@@ -9,7 +9,9 @@ using flight::CommRow;
 using flight::OpRow;
 
 constexpr uint32_t kBlock = 16;  // operation rows per allocation unit
-constexpr uint32_t kBlocks = flight::kOpRows / kBlock;
+constexpr uint32_t kMostBlocks = flight::kOpRows / kBlock;
+uint32_t Blocks(const Image* image) { return image->op_rows / kBlock; }
+constexpr uint32_t kNoRun = 0xffffffff;
 constexpr uint32_t kKeptTombstones =
     16;  // destroyed communicators whose operations are kept in any case
 
@@ -34,32 +36,33 @@ struct PoolGuard {
 // Which blocks belong to a ring. Rebuilt from the communicator table, so that no second truth
 // exists.
 void MarkUsed(const Image* image, uint8_t* used) {
-  for (uint32_t i = 0; i < kBlocks; ++i) used[i] = 0;
-  for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+  const uint32_t blocks = Blocks(image);
+  for (uint32_t i = 0; i < blocks; ++i) used[i] = 0;
+  for (uint32_t c = 0; c < image->comm_rows; ++c) {
     if (Load(image->comms[c].stamp) == 0) continue;
     const uint64_t ring = Load(image->comms[c].ring);
     const uint32_t first = static_cast<uint32_t>(ring) / kBlock;
     const uint32_t count = (static_cast<uint32_t>(ring >> 32) + 1) / kBlock;
-    for (uint32_t b = first; b < first + count && b < kBlocks; ++b) used[b] = 1;
+    for (uint32_t b = first; b < first + count && b < blocks; ++b) used[b] = 1;
   }
 }
 
-// First run of `rows` free rows at a multiple of `rows`; kOpRows when there is none.
-uint32_t FindRun(const uint8_t* used, uint32_t rows) {
-  const uint32_t blocks = rows / kBlock;
-  for (uint32_t b = 0; b + blocks <= kBlocks; b += blocks) {
+// First run of `rows` free rows at a multiple of `rows`; kNoRun when there is none.
+uint32_t FindRun(const Image* image, const uint8_t* used, uint32_t rows) {
+  const uint32_t blocks = rows / kBlock, all = Blocks(image);
+  for (uint32_t b = 0; b + blocks <= all; b += blocks) {
     bool free = true;
     for (uint32_t i = b; i < b + blocks && free; ++i) free = used[i] == 0;
     if (free) return b * kBlock;
   }
-  return flight::kOpRows;
+  return kNoRun;
 }
 
 // `count`: how many tombstones there are.
 CommRow* OldestTombstone(const Image* image, uint32_t* count) {
   CommRow* oldest = nullptr;
   *count = 0;
-  for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+  for (uint32_t c = 0; c < image->comm_rows; ++c) {
     CommRow* row = &image->comms[c];
     if (Load(row->stamp) == 0 || Load(row->finalized) == 0) continue;
     ++*count;
@@ -75,7 +78,7 @@ void Bury(Image* image, CommRow* row) {
   const uint64_t index = static_cast<uint64_t>(row - image->comms);
   const uint64_t generation = Load(row->stamp) & 0xffff;
   row->stamp.store(0, std::memory_order_release);
-  for (uint32_t e = 0; e < flight::kEdgeRows; ++e) {
+  for (uint32_t e = 0; e <= image->edge_mask; ++e) {
     const uint64_t stamp = Load(image->edges[e].stamp);
     if (stamp != 0 && (stamp >> 32 & 0xffff) == index) {
       // The generation stays in the row's `queued` handle (hot_edge.h reads it from there on
@@ -92,27 +95,28 @@ void Bury(Image* image, CommRow* row) {
 
 // 256 rows while more than half of the pool is free, then 64, then 16: whatever is given away,
 // every communicator row that is left can still have the smallest ring.
-uint32_t RingRows(const uint8_t* used, uint32_t rows_left) {
+uint32_t RingRows(const Image* image, const uint8_t* used, uint32_t rows_left) {
+  const uint32_t blocks = Blocks(image);
   uint32_t free = 0;
-  for (uint32_t b = 0; b < kBlocks; ++b) free += used[b] == 0;
-  if (free * 2 > kBlocks) return 256;
+  for (uint32_t b = 0; b < blocks; ++b) free += used[b] == 0;
+  if (free * 2 > blocks) return 256;
   return free + 1 >= rows_left + 64 / kBlock ? 64 : 16;
 }
 
 // A row and a ring, burying tombstones, oldest first, where the tables are full. nullptr when all
 // rows live.
 CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
-  uint8_t used[kBlocks];
+  uint8_t used[kMostBlocks];
   for (;;) {
     MarkUsed(image, used);
     CommRow* row = nullptr;
     uint32_t rows_left = 0;
-    for (uint32_t c = 0; c < flight::kCommRows; ++c) {
+    for (uint32_t c = 0; c < image->comm_rows; ++c) {
       if (Load(image->comms[c].stamp) != 0) continue;
       if (row == nullptr) row = &image->comms[c];
       ++rows_left;
     }
-    *rows = RingRows(used, rows_left);
+    *rows = RingRows(image, used, rows_left);
     uint32_t tombstones = 0;
     CommRow* oldest = OldestTombstone(image, &tombstones);
     // The dead must not make the living poor: only the newest of them keep their rows while the
@@ -121,12 +125,12 @@ CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
       Bury(image, oldest);
       continue;
     }
-    *first = FindRun(used, *rows);
-    while (*first == flight::kOpRows && *rows > kBlock) {
+    *first = FindRun(image, used, *rows);
+    while (*first == kNoRun && *rows > kBlock) {
       *rows = *rows == 256 ? 64 : 16;
-      *first = FindRun(used, *rows);
+      *first = FindRun(image, used, *rows);
     }
-    if (row != nullptr && *first != flight::kOpRows) return row;
+    if (row != nullptr && *first != kNoRun) return row;
     if (oldest == nullptr) return nullptr;
     Bury(image, oldest);
   }
@@ -135,7 +139,7 @@ CommRow* Allocate(Image* image, uint32_t* first, uint32_t* rows) {
 bool KernelsSeen(const Image* image, const CommRow* row) {
   const uint64_t ring = Load(row->ring);
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
-    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
+    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) & (image->op_rows - 1)];
     if (Load(op.stamp) != 0 &&
         flight::Generation(Load(op.kernel)) == flight::Generation(Load(op.stamp)))
       return true;
@@ -151,7 +155,7 @@ bool HasOpenOps(const Image* image, const CommRow* row) {
   const bool visible = Load(row->flags) & flight::kCommCompletionVisible &&
                        (KernelsSeen(image, row) || Load(row->launched) < 2);
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
-    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) % flight::kOpRows];
+    const OpRow& op = image->ops[(static_cast<uint32_t>(ring) + i) & (image->op_rows - 1)];
     if (flight::OpOpen(op, visible, static_cast<uint32_t>(ranks),
                        static_cast<uint32_t>(ranks >> 32)) &&
         !Overtaken(row, &op)) {
@@ -217,7 +221,7 @@ void CloseCommunicator(Image* image, uint64_t context) {
   Store(row->finalized, Ticks());
   if (open) Count(image, flight::Counter::kCommFinalizedOpen);
   bool last = true;
-  for (uint32_t c = 0; c < flight::kCommRows && last; ++c) {
+  for (uint32_t c = 0; c < image->comm_rows && last; ++c) {
     last = Load(image->comms[c].stamp) == 0 || Load(image->comms[c].finalized) != 0;
   }
   if (open) AskSnapshot(flight::Reason::kAbort);

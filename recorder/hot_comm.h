@@ -40,7 +40,7 @@ inline flight::CommRow* CommOf(Image* image, uint64_t context) {
     return nullptr;
   const uint64_t payload = flight::HandlePayload(context);
   const auto index = static_cast<uint32_t>(payload & 0xffff);
-  if (index >= flight::kCommRows) return nullptr;
+  if (index >= image->comm_rows) return nullptr;
   flight::CommRow* row = &image->comms[index];
   const uint64_t stamp = Load(row->stamp);
   if (stamp == 0 || (stamp & 0xffff) != (payload >> 16 & 0xffff)) return nullptr;

@@ -10,7 +10,6 @@ using flight::EdgeRow;
 constexpr uint32_t kWays = 8;
 constexpr uint32_t kMessageWays =
     4;  // of a set's rows, how many message counts may take: connections keep the others
-constexpr uint32_t kSets = flight::kEdgeRows / kWays;
 
 struct Key {
   uint32_t comm;     // row, kNoComm when foreign
@@ -65,7 +64,7 @@ void Fill(EdgeRow* row, const Key& key, uint64_t generation, uint64_t now) {
 // only. nullptr when all eight are busy (counted). Several progress threads may take rows of one
 // set: the stamp is claimed by compare-exchange, once in the life of an edge.
 EdgeRow* FindOrTake(Image* image, const Key& key, uint64_t now) {
-  EdgeRow* set = &image->edges[Hash(key) % kSets * kWays];
+  EdgeRow* set = &image->edges[(Hash(key) * kWays & image->edge_mask)];
   for (uint32_t i = 0; i < kWays; ++i) {
     if (Matches(set[i], key)) return &set[i];
   }
@@ -197,7 +196,7 @@ void BeginOp(EdgeRow* edge, uint64_t proxy_op) {
 
 void FirstStep(Image* image, const EdgeRow* edge) {
   const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
-  if (index >= flight::kCommRows) return;
+  if (index >= image->comm_rows) return;
   flight::CommRow* comm = &image->comms[index];
   const uint64_t flags = Load(comm->flags);
   if (flags & flight::kCommHasSteps) return;
@@ -213,14 +212,14 @@ void ProxyOpStop(Image* image, uint64_t handle) {
   Store(edge->ops, Load(edge->ops) + (uint64_t{1} << 32));
   if (Load(edge->current) == handle) Store(edge->changed, now & ~uint64_t{1});
   const uint64_t index = Load(edge->stamp) >> 32 & 0xffff;
-  if (index >= flight::kCommRows) return;
+  if (index >= image->comm_rows) return;
   flight::CommRow* comm = &image->comms[index];
   Store(comm->last_progress, now);
   const uint64_t ring = Load(comm->ring);
   const uint32_t mask = static_cast<uint32_t>(ring >> 32);
   flight::OpRow* op =
-      &image->ops[(static_cast<uint32_t>(ring) + (flight::ProxyOpRowLow(handle) & mask)) %
-                  flight::kOpRows];
+      &image->ops[(static_cast<uint32_t>(ring) + (flight::ProxyOpRowLow(handle) & mask)) &
+                  (image->op_rows - 1)];
   const uint64_t lane = Load(op->proxy_ops);
   if ((lane >> 32 & 0xffff) > lane >> 48) Store(op->proxy_ops, lane + (uint64_t{1} << 48));
 }

@@ -50,7 +50,7 @@ flight::EdgeRow* StaleEdge(Image* image);
 inline flight::EdgeRow* EdgeOf(Image* image, uint64_t handle) {
   if (__builtin_expect(flight::HandleNonce(handle) != image->nonce, 0))
     return RejectEdge(image, handle);
-  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle)];
+  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle) & image->edge_mask];
   const uint64_t stamp = Load(edge->stamp);
   if (__builtin_expect(stamp == 0 || ((stamp ^ handle >> 12) & 0x3f) != 0, 0))
     return StaleEdge(image);
@@ -69,7 +69,7 @@ inline uint64_t StepStart(Image* image, uint64_t parent, uint32_t step) {
     RejectEdge(image, parent);
     return 0;
   }
-  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(parent)];
+  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(parent) & image->edge_mask];
   if (__builtin_expect(Load(edge->current) != parent, 0)) {
     if (EdgeOf(image, parent) == nullptr) return 0;
     BeginOp(edge, parent);
@@ -88,7 +88,7 @@ void ReachFar(Image* image, flight::EdgeRow* edge, uint32_t reached, uint32_t fi
 // accepted attempt at once, so when there was one attempt only, it needs no clock of its own.
 inline void StepReach(Image* image, uint64_t handle, uint32_t field, bool peer_wait,
                       bool handed_over, uint64_t bytes) {
-  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle)];
+  flight::EdgeRow* edge = &image->edges[flight::ProxyOpEdge(handle) & image->edge_mask];
   if (__builtin_expect(((Load(edge->current) ^ handle) & flight::kSameOperationMask) != 0, 0)) {
     StaleEdge(image);  // a late callback of an operation before, or of an edge that is gone
     return;

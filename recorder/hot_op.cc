@@ -1,5 +1,6 @@
 #include "recorder/hot_op.h"
 
+#include "recorder/flight/chain.h"
 #include "recorder/hot_edge.h"
 
 namespace ringscope::recorder {
@@ -38,6 +39,44 @@ uint64_t SizeOf(flight::DataType type) {
     default:
       return 1;
   }
+}
+
+// The group that was open is over: its collectives become part of the chain (flight/chain.h). The hash goes to the place
+// that does not count yet, then one word makes it count.
+void CloseChainGroup(flight::CommRow* comm) {
+  const uint64_t closed = Load(comm->chain_closed);
+  const uint64_t before = closed & flight::kChainPosition;
+  const uint64_t after = before + Load(comm->chain_count);
+  const uint64_t second = ~closed & flight::kChainSecond;
+  const uint64_t hash =
+      flight::ChainFold(Load(comm->chain[second ? 0 : 1]), Load(comm->chain_open));
+  if (__builtin_expect((before ^ after) >> flight::kChainShift[0] != 0, 0)) {
+    for (uint32_t level = 0; level < flight::kChainLevels; ++level) {
+      const uint64_t ordinal = after >> flight::kChainShift[level];
+      const uint64_t last = before >> flight::kChainShift[level];
+      // A group may pass several multiples at once.
+      for (uint64_t o = ordinal > last + 1 ? ordinal - 1 : ordinal; o > last && o <= ordinal; ++o) {
+        Store(comm->checkpoints[level * 2 + (o & 1)], flight::ChainCheckpoint(hash, after, o));
+      }
+    }
+  }
+  Store(comm->chain[second ? 1 : 0], hash);
+  comm->chain_closed.store(after | second, std::memory_order_release);
+}
+
+void FoldIntoChain(flight::CommRow* comm, const OpCall& call, uint64_t root, uint64_t group) {
+  const uint64_t key = (group & 0xffffffffffff) | flight::kChainOpen;
+  const uint64_t one = flight::ChainOf(call.func, call.type, call.count, root);
+  // (Without a thread row nobody knows where a group ends: each call counts as one.)
+  if (Load(comm->chain_group) == key && (group >> 32 & 0xffff) != 0xffff) {
+    Store(comm->chain_open, Load(comm->chain_open) + one);
+    Store(comm->chain_count, Load(comm->chain_count) + 1);
+    return;
+  }
+  if (Load(comm->chain_group) != 0) CloseChainGroup(comm);
+  Store(comm->chain_open, one);
+  Store(comm->chain_count, 1);
+  Store(comm->chain_group, key);
 }
 
 uint64_t NoRow(const Image* image, bool p2p) {
@@ -83,6 +122,13 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
   flight::Word& counter = p2p ? comm->p2ps : comm->collectives;
   const uint64_t position = Load(counter) + 1;
   Store(counter, position);
+  const uint64_t root = call.root < 0 ? 0xffffff : static_cast<uint64_t>(call.root) & 0xffffff;
+  const uint64_t group = GroupWord(image, thread);
+  // Where the API is seen, a launch of its own is the replay of a graph: no call.
+  if (!p2p && !(call.flags & flight::kOpGraph) &&
+      (call.flags & flight::kOpFromApi || !(Load(comm->flags) & flight::kCommApiEvents))) {
+    FoldIntoChain(comm, call, root, group);
+  }
   const uint64_t ring = Load(comm->ring);
   const uint64_t taken = comm->head.fetch_add(1, std::memory_order_relaxed);
   const uint32_t index = static_cast<uint32_t>(ring) +
@@ -107,13 +153,12 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
   if (generation == 0) generation = 1;
   row->stamp.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  const uint64_t root = call.root < 0 ? 0xffffff : static_cast<uint64_t>(call.root) & 0xffffff;
   Store(row->position, (position & 0xffffffffff) | root << 40);
   Store(row->count, call.count);
   Store(row->entered, now);
   Store(row->returned, 0);
   Store(row->stream, (call.stream & 0xffffffffffff) | static_cast<uint64_t>(call.flags) << 48);
-  Store(row->group, GroupWord(image, thread));
+  Store(row->group, group);
   Store(row->enqueued, 0);
   Store(row->sequence, uint64_t{0xffffffff} << 32);
   row->stamp.store(generation | static_cast<uint64_t>(IndexOf(image, comm)) << 32 |

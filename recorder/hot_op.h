@@ -40,7 +40,7 @@ flight::OpRow* RejectHandle(Image* image, uint64_t handle);
 inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) {
   const uint64_t payload = flight::HandlePayload(handle);
   const uint32_t index = flight::OpRowOf(payload);
-  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= flight::kOpRows,
+  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= image->op_rows,
                        0)) {
     return RejectHandle(image, handle);
   }
@@ -85,7 +85,7 @@ inline void LaunchStop(Image* image, uint64_t handle) {
   const uint64_t now = Ticks();
   Store(row->enqueued, now);
   const uint64_t stamp = Load(row->stamp);
-  flight::CommRow* comm = &image->comms[(stamp >> 32 & 0xffff) % flight::kCommRows];
+  flight::CommRow* comm = &image->comms[(stamp >> 32 & 0xffff) & (image->comm_rows - 1)];
   Store(comm->launched, Load(comm->launched) + 1);
   if (!(Load(row->stream) >> 48 & flight::kOpFromApi)) Store(row->returned, now);
 }
@@ -111,7 +111,7 @@ inline uint64_t KernelStart(Image* image, uint64_t parent, uint32_t channel, uin
     if ((lane >> 32 & 0xffff) != 0xffff) Store(row->kernel, lane + (uint64_t{1} << 32));
     if (gpu_ns != 0 && gpu_ns < Load(row->gpu_started)) Store(row->gpu_started, gpu_ns);
   }
-  flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) % flight::kCommRows];
+  flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) & (image->comm_rows - 1)];
   Store(comm->last_progress, now);
   return flight::MakeHandle(image->nonce, flight::HandleKind::kKernel,
                             flight::OpRowOf(parent) | static_cast<uint64_t>(generation) << 16 |
@@ -142,7 +142,7 @@ inline void KernelStop(Image* image, uint64_t handle) {
   const uint64_t now = Ticks();
   Store(row->finished, now);
   Store(row->kernel, lane + (uint64_t{1} << 48));
-  flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) % flight::kCommRows];
+  flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) & (image->comm_rows - 1)];
   Store(comm->last_progress, now);
   const uint64_t launch = Load(row->launch);
   if (stopped + 1 == started && started >= (launch >> 48 & 0xff)) {

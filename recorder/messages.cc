@@ -22,7 +22,7 @@ void AddWho(Text& line, const Runtime& runtime) {
 
 void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
   line.Add("communicator ");
-  if (row >= flight::kCommRows) {
+  if (row >= runtime.image.comm_rows) {
     line.AddChar('?');
     return;
   }
@@ -41,7 +41,7 @@ void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
 void AddOperation(Text& line, const Runtime& runtime, const flight::StallFinding& stall) {
   const uint64_t what = Load(stall.what);
   const uint32_t row = static_cast<uint32_t>(what & 0xffff);
-  if (row < flight::kOpRows) {
+  if (row < runtime.image.op_rows) {
     const flight::OpRow& op = runtime.image.ops[row];
     const uint64_t stamp = Load(op.stamp);
     if (flight::Generation(stamp) == Load(stall.generation)) {

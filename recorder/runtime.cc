@@ -63,21 +63,6 @@ void InForkedChild() {
   ForgetParent();
 }
 
-void SetImage(Image* image, unsigned char* base) {
-  auto* header = reinterpret_cast<flight::FileHeader*>(base);
-  const auto at = [&](flight::Table table) {
-    return base + header->tables[static_cast<uint32_t>(table) - 1].offset;
-  };
-  image->header = header;
-  image->counters = reinterpret_cast<flight::Word*>(at(flight::Table::kCounters));
-  image->siblings = reinterpret_cast<flight::SiblingRow*>(at(flight::Table::kSiblings));
-  image->threads = reinterpret_cast<flight::ThreadRow*>(at(flight::Table::kThreads));
-  image->comms = reinterpret_cast<flight::CommRow*>(at(flight::Table::kComms));
-  image->ops = reinterpret_cast<flight::OpRow*>(at(flight::Table::kOps));
-  image->edges = reinterpret_cast<flight::EdgeRow*>(at(flight::Table::kEdges));
-  image->nonce = header->process_nonce;
-}
-
 void* MapPrivate(size_t size, int extra) {
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
@@ -115,7 +100,7 @@ bool DoStart() {
     return false;
   }
   if (!MakeFlightFile(runtime->settings, identity, &runtime->file)) return false;
-  SetImage(&runtime->image, runtime->file.base);
+  runtime->image = ImageAt(runtime->file.base);
 
   flight::FileHeader* header = runtime->image.header;
   const uint64_t spent = MonotonicNs() - first.monotonic_ns;

@@ -19,7 +19,10 @@ struct Image {
   flight::CommRow* comms;
   flight::OpRow* ops;
   flight::EdgeRow* edges;
-  uint32_t nonce;  // header->process_nonce
+  uint32_t nonce;      // header->process_nonce
+  uint32_t comm_rows;  // of the three tables; powers of two
+  uint32_t op_rows;
+  uint32_t edge_mask;  // rows - 1
 };
 
 // nullptr until Start() has succeeded, when recording is off, and in a forked child. Defined and set in runtime.cc.

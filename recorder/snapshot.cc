@@ -108,7 +108,7 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
   options.sequence = sequence_;
   errno = 0;
   const flight::EncodeResult result =
-      flight::EncodeTrace(runtime_->file.base, flight::kFileBytes, options, scratch_,
+      flight::EncodeTrace(runtime_->file.base, runtime_->image.header->file_bytes, options, scratch_,
                           flight::kEncodeScratchBytes, ToFile, &fd);
   bool good = result.error == nullptr;
   int why = errno;

@@ -34,13 +34,13 @@ void StallWatch::Init(const Image* image, uint64_t stall_ticks, uint64_t first_s
 void StallWatch::ReadEdges() {
   memset(edge_progress_, 0, sizeof(edge_progress_));
   memset(open_steps_, 0, sizeof(open_steps_));
-  for (uint32_t i = 0; i < flight::kEdgeRows; ++i) {
+  for (uint32_t i = 0; i <= image_->edge_mask; ++i) {
     const flight::EdgeRow& edge = image_->edges[i];
     const uint64_t stamp = Load(edge.stamp);
     if (stamp >> 63 == 0) continue;
     const uint64_t comm = stamp >> 32 & 0xffff;
     const uint32_t flags = static_cast<uint32_t>(stamp >> 24 & 0xff);
-    if (comm >= flight::kCommRows || (flags & (flight::kEdgeForeign | flight::kEdgePseudo)))
+    if (comm >= image_->comm_rows || (flags & (flight::kEdgeForeign | flight::kEdgePseudo)))
       continue;
     const uint64_t changed = Load(edge.changed);
     if (changed > edge_progress_[comm]) edge_progress_[comm] = changed;
@@ -82,7 +82,7 @@ StallWatch::Candidate StallWatch::FindCandidate(uint32_t index, const CommRow& r
   Comm& comm = comms_[index];
   const uint64_t head = Load(row.head);
   if (comm.idle_rounds >= 2 && comm.idle_head == head) return found;
-  flight::CommFacts facts = flight::FactsOf(row, index, flight::kOpRows);
+  flight::CommFacts facts = flight::FactsOf(row, index, image_->op_rows);
   flight::ScanLaunched(image_->ops, &facts);
   bool open = false;
   for (uint32_t i = 0; i < facts.rows; ++i) {
@@ -149,7 +149,7 @@ void StallWatch::Resolve(Comm* comm, uint64_t now, StallRound* round) {
 StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
   StallRound round = {};
   edges_read_ = false;
-  for (uint32_t index = 0; index < flight::kCommRows; ++index) {
+  for (uint32_t index = 0; index < image_->comm_rows; ++index) {
     const CommRow& row = image_->comms[index];
     Comm& comm = comms_[index];
     const uint64_t stamp = row.stamp.load(std::memory_order_acquire);
@@ -190,10 +190,10 @@ StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
 }
 
 bool StallWatch::AnythingOpen() const {
-  for (uint32_t index = 0; index < flight::kCommRows; ++index) {
+  for (uint32_t index = 0; index < image_->comm_rows; ++index) {
     const CommRow& row = image_->comms[index];
     if (Load(row.stamp) == 0) continue;
-    flight::CommFacts facts = flight::FactsOf(row, index, flight::kOpRows);
+    flight::CommFacts facts = flight::FactsOf(row, index, image_->op_rows);
     flight::ScanLaunched(image_->ops, &facts);
     for (uint32_t i = 0; i < facts.rows; ++i) {
       OpView op;

@@ -94,7 +94,7 @@ void Watch::Handle(Reason reason, uint64_t now) {
 // The callbacks mark such a communicator (flight::kCommFallbackNoted); saying it is a write to
 // stderr, which is ours to do.
 void Watch::LookForFallback() {
-  for (uint32_t i = 0; i < flight::kCommRows && !fallback_said; ++i) {
+  for (uint32_t i = 0; i < runtime->image.comm_rows && !fallback_said; ++i) {
     const flight::CommRow& comm = runtime->image.comms[i];
     if (comm.stamp.load(std::memory_order_acquire) == 0) continue;  // its name may be read now
     if (!(Load(comm.flags) & flight::kCommFallbackNoted)) continue;

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 
+#include "recorder/flight/chain.h"
 #include "recorder/flight/encoder.h"
 
 namespace ringscope::flight {
@@ -196,7 +197,27 @@ void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
   w.Bool(19, flags & kCommHasSteps);
   w.Bool(20, flags & kCommFallbackNoted);
   w.Bool(21, flags & kCommForeignSteps);
-  w.Uint(22, Load(comm.signature));
+}
+
+// The newest hash, and the checkpoints that the writer's last position lets expect: a word of another multiple is one that
+// was overwritten, or written a moment before its writer died.
+void EncodeChain(Encoder* e, const CommRow& comm) {
+  WireWriter& w = e->w;
+  const ChainView chain = ReadChain(comm);
+  if (chain.position == 0) return;
+  w.Uint(22, chain.hash);
+  w.Uint(33, chain.position);
+  for (uint32_t level = 0; level < kChainLevels; ++level) {
+    const uint64_t newest = chain.position >> kChainShift[level];
+    for (uint64_t ordinal = newest; ordinal != 0 && ordinal + 2 > newest; --ordinal) {
+      uint64_t hash;
+      if (!ReadCheckpoint(comm, level, ordinal, &hash)) continue;
+      const WireWriter::Mark mark = w.Begin(23);
+      w.Uint(1, ordinal << kChainShift[level]);
+      w.Fixed64(2, hash);
+      w.End(mark);
+    }
+  }
 }
 
 // Reads the ring into e->ops, in the order of the rows; returns how many.
@@ -239,6 +260,7 @@ void EncodeCommunicator(Encoder* e, uint32_t index) {
   const uint32_t n = ReadRing(e, comm, index);
   const WireWriter::Mark mark = e->w.Begin(12);
   EncodeFields(e, comm, index);
+  EncodeChain(e, comm);
   // In full: the open ones and the newest. The others go into columns.
   uint16_t order[kMostRingRows];
   SortByEntry(e->ops, order, n);

@@ -154,20 +154,21 @@ void EncodeNotSeen(Encoder* e) {
         .AddUint(image.header->file_bytes)
         .Add(" bytes are there.");
   }
-  if (image.comms.count < kCommRows || image.ops.count < kOpRows || image.edges.count < kEdgeRows) {
+  if (image.comms.count < image.comms.meant || image.ops.count < image.ops.meant ||
+      image.edges.count < image.edges.meant) {
     Sentence(e)
         .Add("Rows that the flight file should have: communicators ")
         .AddUint(image.comms.count)
         .Add(" of ")
-        .AddUint(kCommRows)
+        .AddUint(image.comms.meant)
         .Add(", operations ")
         .AddUint(image.ops.count)
         .Add(" of ")
-        .AddUint(kOpRows)
+        .AddUint(image.ops.meant)
         .Add(", edges ")
         .AddUint(image.edges.count)
         .Add(" of ")
-        .AddUint(kEdgeRows)
+        .AddUint(image.edges.meant)
         .Add(" could be read.");
   }
   ByMask(e);

@@ -9,11 +9,12 @@
 //  20 KiB  counters        64 words, one of enum Counter each
 //  20.5    siblings        64 rows of 64 bytes, written by our own thread
 //  32 KiB  threads         256 rows of 128 bytes
-//  64 KiB  communicators   512 rows of 256 bytes
-//  192 KiB operations      16,384 rows of 128 bytes
-//  2.19    edges           4,096 rows of 128 bytes                                            2.69 MiB in all
+//  64 KiB  communicators   512 rows of 320 bytes
+//  224 KiB operations      16,384 rows of 128 bytes
+//  2.22    edges           4,096 rows of 128 bytes                                            2.72 MiB in all
 //
-// (The offsets are what TableDesc says; a reader takes them from there, never from this drawing.)
+// Where little is free the last three tables are halved together, up to three times (TableSizes); the smallest file has
+// 448 KiB. (Offsets and rows are what TableDesc says; a reader takes them from there, never from this drawing.)
 //
 // What a reader may assume of a writer that died anywhere:
 //  * Every progress fact is one aligned 8-byte word, stored relaxed, valid alone. There is no lock and no seqlock over
@@ -39,7 +40,7 @@
 namespace ringscope::flight {
 
 inline constexpr char kMagic[8] = {'R', 'N', 'G', 'S', 'C', 'O', 'P', 'E'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 using Word = std::atomic<uint64_t>;
@@ -47,9 +48,9 @@ static_assert(sizeof(Word) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
 // ---------------------------------------------------------------------------------------------------------------- sizes
 inline constexpr uint32_t kThreadRows = 256;
-inline constexpr uint32_t kCommRows = 512;
-inline constexpr uint32_t kOpRows = 16384;
-inline constexpr uint32_t kEdgeRows = 4096;
+inline constexpr uint32_t kCommRows = 512;    // at most; TableDesc says how many, like the two below a power of two
+inline constexpr uint32_t kOpRows = 16384;    // at most
+inline constexpr uint32_t kEdgeRows = 4096;   // at most
 inline constexpr uint32_t kSiblingRows = 64;
 inline constexpr uint32_t kTextBytes = 16384;
 inline constexpr uint32_t kCounterWords = 64;
@@ -124,8 +125,15 @@ struct FileHeader {
   Word starve_ns;          // longest time that our thread waited for a CPU (run queue), to tell apart from a freeze
   Word traces_written;
   Word last_reason;        // enum Reason of the last trace
-  Word asked_reasons;      // bit per Reason that the process asked of our thread (room for wake word and request)
-  Word chain_reserved[8];  // room for the next kinds of snapshot (wake word, marker file)
+  Word asked_reasons;      // bit per Reason asked of our thread: by the process itself, or by another one of the same user
+                           // that maps this page. Polled with each heartbeat
+  Word woken_by;           // pid | job rank << 32 (0xffffffff: none) of the process that asked for Reason::kWake last
+  Word thread_in_call;     // ticks since when our thread is in a file system call that may hang (network file systems);
+                           // 0 = it is not. An old heartbeat beside it says nothing about the process
+  Word nccl_version;       // ncclGetVersion(), e.g. 23007; 0 unknown
+  Word stream_bytes;       // written to stream files
+  Word stream_lost;        // stream records that found no room or were over the limit
+  Word reserved[3];
   StallFinding stalls[kStallFindings];
 };
 static_assert(sizeof(FileHeader) <= 4096);
@@ -196,7 +204,7 @@ struct ThreadRow {
 };
 static_assert(sizeof(ThreadRow) == 128);
 
-// ------------------------------------------------------------------------------------------------- communicators (256 B)
+// ------------------------------------------------------------------------------------------------- communicators (320 B)
 enum CommFlags : uint32_t {
   kCommApiEvents = 1,          // operations are numbered where the API is entered (profiler API v5 and newer)
   kCommCompletionVisible = 2,  // KernelCh asked for and delivered by this release: started and finished are facts
@@ -220,14 +228,19 @@ struct CommRow {
   Word finalized;     // ticks; 0 while it lives
   Word head;          // operation rows taken so far; the newest is at ring base + ((head - 1) & mask)
   Word last_progress; // ticks of the newest KernelCh start/stop or proxy operation stop
-  Word signature;     // rolling hash over (function, count, datatype, root)
+  Word chain_open;    // signature chain (chain.h): sum over the collectives of the group that is open
   char name[48];      // commName, cut, NUL-terminated
-  Word checkpoints[8];// room: hash at the last two multiples of 64, 512, 4,096 and 32,768
+  Word checkpoints[8];// chain.h: hash (48 bits) << 16 | low bits of the multiple's ordinal; two a level
   Word done_entered;  // `entered` of the newest-entered operation that is finished: operations entered before it, in another
                       // group, are over even if a KernelCh stop of theirs never came (NCCL <= 2.30 loses some)
   Word done_group;    // `group` of that operation
+  Word chain[2];      // rolling hash over the collectives of closed groups; chain_closed says which of the two holds
+  Word chain_closed;  // collectives in closed groups (40 bits) | 1 << 63 when chain[1] holds their hash
+  Word chain_group;   // group that is open: OpRow::group (48 bits) | 1 << 63; 0 before the first
+  Word chain_count;   // collectives in it
+  Word reserved[3];
 };
-static_assert(sizeof(CommRow) == 256);
+static_assert(sizeof(CommRow) == 320);
 
 // ---------------------------------------------------------------------------------------------------- operations (128 B)
 // NCCL's names in numbers of our own. Do not renumber.
@@ -312,8 +325,21 @@ struct EdgeRow {
 };
 static_assert(sizeof(EdgeRow) == 128);
 
-inline constexpr uint64_t kFileBytes = 32768 + 256ull * 128 + 512ull * 256 + 16384ull * 128 + 4096ull * 128;
-static_assert(kFileBytes <= 3u << 20);
+// Rows of the three large tables, each a power of two.
+struct TableSizes {
+  uint32_t comms = kCommRows, ops = kOpRows, edges = kEdgeRows;
+};
+inline constexpr uint32_t kHalvings = 3;  // at most: 64 communicators, 2,048 operations, 512 edges
+constexpr TableSizes HalvedSizes(uint32_t times) {
+  return {kCommRows >> times, kOpRows >> times, kEdgeRows >> times};
+}
+inline constexpr uint64_t kTablesAt = 65536;  // bytes before the three large tables
+constexpr uint64_t BytesOf(const TableSizes& sizes) {
+  return kTablesAt + uint64_t{sizes.comms} * sizeof(CommRow) + uint64_t{sizes.ops} * sizeof(OpRow) +
+         uint64_t{sizes.edges} * sizeof(EdgeRow);
+}
+inline constexpr uint64_t kFileBytes = BytesOf(HalvedSizes(0));  // at most
+static_assert(kFileBytes <= 3u << 20 && BytesOf(HalvedSizes(kHalvings)) <= 512u << 10);
 
 }  // namespace ringscope::flight
 

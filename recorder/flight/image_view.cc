@@ -10,9 +10,10 @@ namespace {
 template <typename Row>
 TableView<Row> Cut(const TableDesc& desc, const uint8_t* base, uint64_t size, uint32_t most) {
   TableView<Row> view;
+  view.meant = desc.rows < most ? desc.rows : most;
   if (desc.row_bytes != sizeof(Row) || desc.offset % 8 != 0 || desc.offset >= size) return view;
   const uint64_t fit = (size - desc.offset) / sizeof(Row);
-  uint64_t rows = desc.rows < most ? desc.rows : most;
+  uint64_t rows = view.meant;
   if (fit < rows) rows = fit;
   view.rows = reinterpret_cast<const Row*>(base + desc.offset);
   view.count = static_cast<uint32_t>(rows);

@@ -15,6 +15,7 @@ template <typename Row>
 struct TableView {
   const Row* rows = nullptr;
   uint32_t count = 0;                                          // rows that are wholly there
+  uint32_t meant = 0;                                          // rows that the header promises
   const Row& operator[](uint32_t i) const { return rows[i]; }  // REQUIRES: i < count
 };
 

@@ -31,11 +31,11 @@ class Reader {
 
   void Read() {
     const auto* comms = Rows<CommRow>(flight::Table::kComms);
-    for (uint32_t i = 0; i < flight::kCommRows; ++i) {
+    for (uint32_t i = 0; i < Count(flight::Table::kComms); ++i) {
       if (comms[i].stamp != 0) ReadComm(comms[i], i);
     }
     const auto* edges = Rows<EdgeRow>(flight::Table::kEdges);
-    for (uint32_t i = 0; i < flight::kEdgeRows; ++i) {
+    for (uint32_t i = 0; i < Count(flight::Table::kEdges); ++i) {
       if (edges[i].stamp != 0) ReadEdge(edges[i]);
     }
     const auto* threads = Rows<ThreadRow>(flight::Table::kThreads);
@@ -58,6 +58,13 @@ class Reader {
     return nullptr;
   }
 
+  uint32_t Count(flight::Table table) const {
+    for (uint32_t i = 0; i < header_->table_count; ++i) {
+      if (header_->tables[i].table == static_cast<uint32_t>(table)) return header_->tables[i].rows;
+    }
+    return 0;
+  }
+
   void Set(const std::string& name, const char* field, uint64_t value) {
     facts_[name + "." + field] = value;
   }
@@ -78,7 +85,7 @@ class Reader {
     const auto* ops = Rows<OpRow>(flight::Table::kOps);
     const uint32_t first = static_cast<uint32_t>(comm.ring),
                    last = first + static_cast<uint32_t>(comm.ring >> 32);
-    for (uint32_t i = first; i <= last && i < flight::kOpRows; ++i) {
+    for (uint32_t i = first; i <= last && i < Count(flight::Table::kOps); ++i) {
       if (ops[i].stamp != 0 && Bits(ops[i].stamp, 32, 16) == index) ReadOp(ops[i], Ordinal(comm));
     }
   }
@@ -169,7 +176,7 @@ bool ReadFacts(const std::string& path, Facts* facts, uint32_t* event_mask) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes((std::istreambuf_iterator<char>(file)),
                                 std::istreambuf_iterator<char>());
-  if (bytes.size() < flight::kFileBytes ||
+  if (bytes.size() < sizeof(flight::FileHeader) ||
       std::memcmp(bytes.data(), flight::kMagic, sizeof flight::kMagic) != 0)
     return false;
   std::vector<uint64_t> words(bytes.size() / 8);

@@ -127,6 +127,8 @@ TEST_F(ProcessTest, EightProcessesIn64MiBOfSharedMemoryLeaveNcclItsRoom) {
         Complete(context);
         usleep(500000);
         if (Load(Current()->header->state) & flight::kStatePrivateMemory) _exit(2);
+        // Half the tables: 1/32 of what is free is 2 MiB and less.
+        if (Current()->op_rows != flight::kOpRows / 2 || Current()->comm_rows != 256) _exit(5);
         _exit(0);
       }
     }
@@ -139,6 +141,36 @@ TEST_F(ProcessTest, EightProcessesIn64MiBOfSharedMemoryLeaveNcclItsRoom) {
       waitpid(pid, &status, 0);
       if (!WIFEXITED(status) || WEXITSTATUS(status)) _exit(4);
     }
+    _exit(0);
+  });
+  SKIP_IF_NOT_ALLOWED(child);
+  EXPECT_TRUE(child.ExitedWell()) << WEXITSTATUS(child.Wait()) << child.Stderr();
+  EXPECT_EQ(child.Stderr(), "");
+}
+
+TEST_F(ProcessTest, TheSmallestTablesHoldAWholeJobsLife) {
+  Child child([this] {
+    if (!MountSmall(flight_, "17m")) _exit(kSkip);
+    if (!Start()) _exit(1);
+    Image* image = Current();
+    if (image->op_rows != 2048 || image->comm_rows != 64 || image->edge_mask != 511) _exit(2);
+    // More of everything than there is room for: counted, never written beyond.
+    for (uint64_t id = 1; id <= 100; ++id) {
+      const uint64_t context = Communicator(2, id);
+      for (int i = 0; i < 40; ++i) Complete(context);
+    }
+    uint64_t lost = Load(image->counters[static_cast<uint32_t>(flight::Counter::kCommNoRow)]);
+    if (lost != 100 - 64) _exit(3);
+    _exit(0);
+  });
+  SKIP_IF_NOT_ALLOWED(child);
+  EXPECT_TRUE(child.ExitedWell()) << WEXITSTATUS(child.Wait()) << child.Stderr();
+}
+
+TEST_F(ProcessTest, TooLittleIsFreeForTheSmallestTables) {
+  Child child([this] {
+    if (!MountSmall(flight_, "15m")) _exit(kSkip);
+    if (!Start()) _exit(1);
     _exit(0);
   });
   SKIP_IF_NOT_ALLOWED(child);

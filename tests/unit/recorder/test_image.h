@@ -58,7 +58,7 @@ class TestImage {
     identity_.world_size = 4;
     identity_.pid = 4711;
     identity_.process_start = 99;
-    recorder::LayOutImage(settings_, identity_, 77, base_);
+    recorder::LayOutImage(settings_, identity_, 77, flight::TableSizes(), base_);
     flight::FileHeader* h = header();
     h->clock_kind = static_cast<uint32_t>(flight::ClockKind::kMonotonicNs);
     h->tick_ns_q32 = uint64_t{1} << 32;
@@ -68,14 +68,7 @@ class TestImage {
     Set(h->heartbeat, kStart + 10 * kSecond);
     Set(h->heartbeats, 20);
     recorder::PublishImage(base_);
-    image_.header = h;
-    image_.counters = At<flight::Word>(flight::Table::kCounters);
-    image_.siblings = At<flight::SiblingRow>(flight::Table::kSiblings);
-    image_.threads = At<flight::ThreadRow>(flight::Table::kThreads);
-    image_.comms = At<CommRow>(flight::Table::kComms);
-    image_.ops = At<OpRow>(flight::Table::kOps);
-    image_.edges = At<EdgeRow>(flight::Table::kEdges);
-    image_.nonce = h->process_nonce;
+    image_ = recorder::ImageAt(base_);
   }
 
   unsigned char* base() { return base_; }

@@ -48,7 +48,7 @@ class FlightImage {
     table(flight::Table::kCounters, 8, flight::kCounterWords, at);
     table(flight::Table::kSiblings, 64, flight::kSiblingRows, at);
     table(flight::Table::kThreads, 128, flight::kThreadRows, 32768);
-    table(flight::Table::kComms, 256, flight::kCommRows, at);
+    table(flight::Table::kComms, sizeof(flight::CommRow), flight::kCommRows, at);
     table(flight::Table::kOps, 128, flight::kOpRows, at);
     table(flight::Table::kEdges, 128, flight::kEdgeRows, at);
   }
