@@ -1,11 +1,14 @@
 #include "recorder/flight_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <initializer_list>
 
 #include "recorder/clock.h"
 #include "recorder/flight/owner.h"
@@ -115,6 +118,36 @@ uint64_t FileSizeLimit() {
   return limited ? limit.rlim_cur : ~uint64_t{0};
 }
 
+// Descriptor numbers below this are the host's: it may close standard streams and take the next
+// free number for them, or count on the lowest ones.
+constexpr int kLowestDescriptor = 200;
+
+// Moves a fresh descriptor out of the host's way. Before the lock is taken: closing any descriptor
+// of a file drops it. -1 (closed) when only a standard stream's number is to be had.
+int MoveUp(int fd) {
+  for (const int lowest : {kLowestDescriptor, 3}) {
+    if (fd >= lowest) return fd;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (moved < 0) continue;
+    close(fd);
+    return moved;
+  }
+  close(fd);
+  errno = EMFILE;
+  return -1;
+}
+
+bool IsTheFile(const FlightFile& file, int fd) {
+  struct stat st;
+  return fd >= 0 && file.inode != 0 && StatFd(fd, &st) == 0 &&
+         static_cast<uint64_t>(st.st_dev) == file.device &&
+         static_cast<uint64_t>(st.st_ino) == file.inode;
+}
+
+void AddPath(Text& out, const FlightFile& file) {
+  out.Add(file.directory).AddChar('/').Add(file.name);
+}
+
 Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& settings,
                const Identity& identity, FlightFile* file) {
   flight::TableSizes sizes;
@@ -140,7 +173,11 @@ Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& setting
   }
   if (fd >= 0) {
     void* base = MAP_FAILED;
-    if (!flight::TakeOwnerLock(fd)) {
+    struct stat st;
+    // (The mode again: a umask may have taken even the owner's rights away.)
+    if ((fd = MoveUp(fd)) < 0 || fchmod(fd, 0600) != 0 || StatFd(fd, &st) != 0) {
+      refusal = Refusal::kCannotMake;
+    } else if (!flight::TakeOwnerLock(fd)) {
       refusal = Refusal::kCannotLock;
     } else if (posix_fallocate(fd, 0, static_cast<off_t>(bytes)) != 0) {
       refusal = Refusal::kNoSpace;
@@ -150,12 +187,14 @@ Refusal MakeIn(const char* directory, bool must_be_ours, const Settings& setting
     }
     if (refusal == Refusal::kNone) {
       file->base = static_cast<unsigned char*>(base);
+      file->device = static_cast<uint64_t>(st.st_dev);
+      file->inode = static_cast<uint64_t>(st.st_ino);
       file->fd = fd;
       CopyText(file->directory, sizeof(file->directory), directory);
       LayOutImage(settings, identity, nonce, sizes, file->base);
     } else {
       unlinkat(dir, file->name, 0);
-      close(fd);
+      if (fd >= 0) close(fd);
     }
   }
   close(dir);
@@ -256,6 +295,7 @@ void LayOutImage(const Settings& settings, const Identity& identity, uint32_t no
   header->pid = identity.pid;
   header->uid = identity.uid;
   header->process_start = identity.process_start;
+  header->process_stack = identity.process_stack;
   CopyText(header->boot_id, sizeof(header->boot_id), identity.boot_id);
   CopyText(header->host, sizeof(header->host), identity.host);
   header->rank_hint = identity.rank;
@@ -296,10 +336,40 @@ Image ImageAt(unsigned char* base) {
 }
 
 void RemoveFlightFile(FlightFile* file) {
-  if (file->fd < 0 || !file->directory[0]) return;
+  if (!file->directory[0]) return;
   TextBuffer<1280> path;
-  path.Add(file->directory).AddChar('/').Add(file->name);
+  AddPath(path, *file);
+  struct stat st;
+  // The host may have changed its root, or somebody the folder.
+  if (StatNoFollow(AT_FDCWD, path.c_str(), &st) != 0 ||
+      static_cast<uint64_t>(st.st_dev) != file->device ||
+      static_cast<uint64_t>(st.st_ino) != file->inode) {
+    return;
+  }
   (void)unlink(path.c_str());
+}
+
+void KeepOwnerLock(FlightFile* file) {
+  if (!file->directory[0]) return;
+  if (!IsTheFile(*file, file->fd)) {
+    file->fd = -1;  // whatever has the number now is not ours
+    TextBuffer<1280> path;
+    AddPath(path, *file);
+    int fd = open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || (fd = MoveUp(fd)) < 0) return;
+    if (!IsTheFile(*file, fd)) {
+      close(fd);
+      return;
+    }
+    file->fd = fd;
+  }
+  (void)flight::TakeOwnerLock(file->fd);
+}
+
+void CloseInherited(FlightFile* file) {
+  if (IsTheFile(*file, file->fd)) close(file->fd);
+  file->fd = -1;
+  file->inode = 0;
 }
 
 }  // namespace ringscope::recorder

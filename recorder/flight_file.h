@@ -15,7 +15,9 @@ namespace ringscope::recorder {
 
 struct FlightFile {
   unsigned char* base;  // header->file_bytes, zeroed and touched; nullptr: nothing could be mapped
-  int fd;               // holds the owner's lock, so it stays open; -1 for private memory
+  int fd;               // holds the owner's lock, so it stays open; -1 for private memory. Any number that the host
+                        // closes may name something else next: only used after a look at device and inode
+  uint64_t device, inode;
   char directory[768];  // where the file lies; "" for private memory
   char name[256];       // in `directory`
 };
@@ -42,15 +44,25 @@ void PublishImage(unsigned char* base);
 // Where the tables of a laid out image are, and how large.
 Image ImageAt(unsigned char* base);
 
-// Unlinks the file; the mapping stays (late callbacks). Nothing for private memory.
+// Unlinks the file, if its name still leads to it; the mapping stays (late callbacks). Nothing for
+// private memory.
 void RemoveFlightFile(FlightFile* file);
 
-// Removes what dead processes of this user and host left in `directory`, except the newest
-// kKeptPerRank of each local rank (the rank, where no local rank is known). A file counts as dead
-// when its lock is free and its magic is ours. Never follows a link, never touches a name that is
-// not of our pattern. `own_name` is skipped.
+// Takes the owner's lock again when it was lost: a host that closes all descriptors, or any that it
+// opened on this file, drops it. For our own thread, with each heartbeat.
+void KeepOwnerLock(FlightFile* file);
+
+// In a forked child: closes its copy of the descriptor, if the number still is that. Async-signal-safe.
+void CloseInherited(FlightFile* file);
+
+// Removes what dead processes of this user and machine left in `directory`, except the newest
+// kKeptPerRank of each local rank (the rank, where no local rank is known), kKeptInAll at most. A file
+// counts as dead when its lock is free, its magic is ours and no such process runs; one that never
+// got a magic, when it is old. Only plain files whose name is of our pattern are touched, links never
+// followed. `own_name` is skipped.
 void ReapFlightFiles(const char* directory, const Identity& identity, const char* own_name);
 inline constexpr unsigned kKeptPerRank = 2;
+inline constexpr unsigned kKeptInAll = 64;
 
 // "<job>.<restart>/<host>": the part of a path that all processes of one host and run share.
 void AddRunDirectory(Text& out, const Identity& identity);

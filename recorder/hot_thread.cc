@@ -25,7 +25,7 @@ flight::ThreadRow* Take(Image* image, flight::ThreadRow* row, uint64_t expected,
   Store(row->group_p2p, 0);
   Store(row->group_tail, 0);
   t_slot.row = row;
-  t_slot.image = image;
+  t_slot.table = image->threads;
   return row;
 }
 
@@ -46,7 +46,7 @@ flight::ThreadRow* RegisterThread(Image* image) {
   if (mine == nullptr) {
     Count(image, flight::Counter::kThreadNoRow);
     t_slot.row = nullptr;  // asked once, not with each callback
-    t_slot.image = image;
+    t_slot.table = image->threads;
   }
   errno = saved;
   return mine;

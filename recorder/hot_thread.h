@@ -16,8 +16,8 @@ inline void Store(flight::Word& w, uint64_t v) { w.store(v, std::memory_order_re
 
 struct ThreadSlot {
   flight::ThreadRow* row;
-  Image* image;  // the row belongs to this image: a forked child has another one. Set without a
-                 // row: the table was full when this thread asked
+  flight::ThreadRow* table;  // the row belongs to this table: a forked child has another one, at another address
+                             // (its parent's stays mapped). Set without a row: the table was full when this thread asked
 };
 // __thread, not thread_local: the latter would export a weak wrapper function of ours.
 extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
@@ -28,7 +28,7 @@ flight::ThreadRow* RegisterThread(Image* image);
 
 // Row of the calling thread; nullptr when the table is full.
 inline flight::ThreadRow* ThisThread(Image* image) {
-  if (__builtin_expect(t_slot.image == image, 1)) return t_slot.row;
+  if (__builtin_expect(t_slot.table == image->threads, 1)) return t_slot.row;
   return RegisterThread(image);
 }
 inline uint32_t IndexOf(const Image* image, const flight::ThreadRow* row) {

@@ -265,7 +265,7 @@ void PutCommandLine(Block& block) {
 
 }  // namespace
 
-bool ParseProcStat(const char* stat, uint64_t* start, char* state) {
+bool ParseProcStat(const char* stat, uint64_t* start, char* state, uint64_t* stack) {
   // The name in parentheses may hold blanks and parentheses: the last ')' ends it. State is
   // field 3.
   const char* p = strrchr(stat, ')');
@@ -277,7 +277,15 @@ bool ParseProcStat(const char* stat, uint64_t* start, char* state) {
     if (!p) return false;
     ++p;
   }
-  return ParseUint(p, start) != nullptr;
+  if (!ParseUint(p, start)) return false;
+  if (!stack) return true;
+  *stack = 0;
+  for (int field = 22; field < 28 && p; ++field) {
+    p = strchr(p, ' ');
+    if (p) ++p;
+  }
+  if (p) (void)ParseUint(p, stack);
+  return true;
 }
 
 void ReadIdentity(const Settings& settings, Identity* identity) {
@@ -305,7 +313,7 @@ void ReadIdentity(const Settings& settings, Identity* identity) {
   char stat[1024];
   char state;
   if (ReadSmallFile("/proc/self/stat", stat, sizeof(stat)) > 0) {
-    (void)ParseProcStat(stat, &identity->process_start, &state);
+    (void)ParseProcStat(stat, &identity->process_start, &state, &identity->process_stack);
   }
 }
 

@@ -24,6 +24,7 @@ struct Identity {
   int32_t pid;
   uint32_t uid;
   uint64_t process_start;  // /proc/self/stat field 22
+  uint64_t process_stack;  // field 28; changes with exec
 };
 
 // Reads the environment and procfs. Settings that pretend another host or job win.
@@ -35,9 +36,10 @@ void ReadIdentity(const Settings& settings, Identity* identity);
 // others must find comes first, the environment last.
 void WriteTextBlock(const Identity& identity, char* block, size_t capacity);
 
-// Field 22 of /proc/PID/stat ("start time", clock ticks after boot) and the state letter; false
-// when there is no such process here. `stat` is the file's text.
-bool ParseProcStat(const char* stat, uint64_t* start, char* state);
+// Field 22 of /proc/PID/stat ("start time", clock ticks after boot), the state letter, and field 28
+// (start of the stack; 0 when it is not for us to know) if `stack` is given; false when there is no
+// such process here. `stat` is the file's text.
+bool ParseProcStat(const char* stat, uint64_t* start, char* state, uint64_t* stack = nullptr);
 
 // Appends `value` to `out` as it may be shown: "***" in place of what looks secret. Masked are:
 // values of variables whose name contains TOKEN, SECRET, PASSW, CREDENTIAL, AUTH or KEY; the part

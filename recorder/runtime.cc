@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 
 namespace ringscope::recorder {
 
-std::atomic<Image*> g_image{nullptr};
+OwnerPage g_owner;
 Runtime g_runtime;
 
 namespace {
@@ -22,36 +23,38 @@ namespace {
 enum StartState : uint32_t { kNotStarted = 0, kWorking = 1, kOn = 2, kOff = 3 };
 std::atomic<uint32_t> g_start{kNotStarted};
 
-// One private page that the kernel zeroes in every child, however it was made: fork handlers do not
-// run for a raw clone(). Holds 1 in the process that started recording. nullptr before, and where
-// the kernel cannot do it.
-using OwnerWord = std::atomic<uint64_t>;
-std::atomic<OwnerWord*> g_owner_page{nullptr};
-std::atomic<int32_t> g_owner_pid{0};  // process that began Start(); 0 none
+std::atomic<int32_t> g_owner_pid{0};   // process that began Start(); 0 none
+std::atomic<uint32_t> g_page_wiped{0};  // the kernel zeroes g_owner in children
 bool g_fork_handler_set = false;
 
-bool OwnedByAnother() {
+enum class Whose { kNobodys, kOurs, kParents, kShared };
+// To whom the state in this memory belongs. kShared: to another process that has the very same
+// memory (vfork, CLONE_VM): nothing of it may be changed here.
+Whose WhoseState() {
   const int32_t pid = g_owner_pid.load(std::memory_order_acquire);
-  if (pid == 0) return false;
-  if (pid != getpid()) return true;
-  const OwnerWord* page = g_owner_page.load(std::memory_order_acquire);
-  return page && page->load(std::memory_order_relaxed) != 1;
+  if (pid == 0) return Whose::kNobodys;
+  // Not getpid(): up to glibc 2.24 it answers from a cache that a raw clone() does not renew.
+  const bool same_pid = pid == static_cast<int32_t>(syscall(SYS_getpid));
+  if (!g_page_wiped.load(std::memory_order_acquire)) {
+    return same_pid ? Whose::kOurs : Whose::kParents;
+  }
+  if (g_owner.owned.load(std::memory_order_relaxed) != 1) return Whose::kParents;
+  return same_pid ? Whose::kOurs : Whose::kShared;
 }
 
 // Makes this process, a child of one that records, one that does not: the parent's tables stay
 // mapped (nothing of them may move under a late callback) but are not written again.
 // Async-signal-safe, as fork handlers must be.
 void ForgetParent() {
-  g_image.store(nullptr, std::memory_order_release);
-  const bool recording = g_start.load(std::memory_order_relaxed) == kOn;
-  if (recording) {
-    // The lock belongs to the parent alone; closing our copy of the descriptor does not touch it.
-    if (g_runtime.file.fd >= 0) close(g_runtime.file.fd);
-    g_runtime.file.fd = -1;
-    g_runtime.thread_runs.store(0, std::memory_order_relaxed);
+  g_owner.image.store(nullptr, std::memory_order_release);
+  g_owner.owned.store(0, std::memory_order_relaxed);
+  // The lock belongs to the parent alone; closing our copy of the descriptor does not touch it.
+  CloseInherited(&g_runtime.file);
+  g_runtime.thread_runs.store(0, std::memory_order_relaxed);
+  if (g_start.load(std::memory_order_relaxed) == kOn) {
     g_runtime.forked.store(1, std::memory_order_relaxed);
   }
-  g_owner_page.store(nullptr, std::memory_order_relaxed);
+  g_page_wiped.store(0, std::memory_order_relaxed);
   g_owner_pid.store(0, std::memory_order_relaxed);
   if (g_start.load(std::memory_order_relaxed) != kOff) {
     g_start.store(kNotStarted, std::memory_order_release);
@@ -70,14 +73,12 @@ void* MapPrivate(size_t size, int extra) {
 
 void MarkOwner() {
   constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, Linux 4.14; without it the pid must do
-  void* page = MapPrivate(4096, 0);
-  if (page && madvise(page, 4096, kWipeOnFork) != 0) {
-    munmap(page, 4096);
-    page = nullptr;
+  g_owner.owned.store(1, std::memory_order_relaxed);
+  // On larger pages the neighbours of g_owner would be zeroed with it.
+  if (sysconf(_SC_PAGESIZE) == sizeof(OwnerPage) &&
+      madvise(&g_owner, sizeof(g_owner), kWipeOnFork) == 0) {
+    g_page_wiped.store(1, std::memory_order_release);
   }
-  if (!page) return;
-  static_cast<OwnerWord*>(page)->store(1, std::memory_order_relaxed);
-  g_owner_page.store(static_cast<OwnerWord*>(page), std::memory_order_release);
 }
 
 // The rate of the tick is measured over at least this long; the anchors refine it later.
@@ -120,7 +121,6 @@ bool DoStart() {
 
   runtime->identity = identity;
   runtime->exit_done.store(0, std::memory_order_relaxed);
-  MarkOwner();
   if (!g_fork_handler_set) {
     g_fork_handler_set = pthread_atfork(nullptr, nullptr, InForkedChild) == 0;
   }
@@ -136,7 +136,7 @@ bool DoStart() {
     line.Add("recording in ").Add(runtime->file.directory).AddChar('/').Add(runtime->file.name);
     Say(line.c_str());
   }
-  g_image.store(&runtime->image, std::memory_order_release);
+  g_owner.image.store(&runtime->image, std::memory_order_release);
   return true;
 }
 
@@ -144,7 +144,9 @@ bool DoStart() {
 
 bool Start() {
   KeepErrno keep;
-  if (OwnedByAnother()) ForgetParent();
+  const Whose whose = WhoseState();
+  if (whose == Whose::kShared) return false;
+  if (whose == Whose::kParents) ForgetParent();
   for (;;) {
     uint32_t seen = g_start.load(std::memory_order_acquire);
     if (seen == kOff) return false;
@@ -160,7 +162,8 @@ bool Start() {
       continue;
     }
     if (!g_start.compare_exchange_strong(seen, kWorking, std::memory_order_acq_rel)) continue;
-    g_owner_pid.store(getpid(), std::memory_order_release);
+    g_owner_pid.store(static_cast<int32_t>(syscall(SYS_getpid)), std::memory_order_release);
+    MarkOwner();
     const bool on = DoStart();
     g_start.store(on ? kOn : kOff, std::memory_order_release);
     FutexWake(&g_start, 1000000);
@@ -184,7 +187,7 @@ namespace {
 // come here; its flight file speaks for it.
 __attribute__((destructor)) void AtExit() {
   Image* image = Current();
-  if (!image || OwnedByAnother()) return;
+  if (!image || WhoseState() != Whose::kOurs) return;
   KeepErrno keep;
   image->header->state.fetch_or(flight::kStateExiting, std::memory_order_relaxed);
   if (!g_runtime.thread_runs.load(std::memory_order_acquire)) return;

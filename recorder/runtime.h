@@ -25,9 +25,15 @@ struct Image {
   uint32_t edge_mask;  // rows - 1
 };
 
-// nullptr until Start() has succeeded, when recording is off, and in a forked child. Defined and set in runtime.cc.
-extern std::atomic<Image*> g_image;
-inline Image* Current() { return g_image.load(std::memory_order_acquire); }
+// What a child process must not find: a page by itself, which the kernel zeroes in every child that gets a copy of this
+// memory, however it was made (fork handlers do not run for a raw clone()). So no child writes into its parent's tables.
+// Where the kernel cannot (before Linux 4.14, or with pages of another size), the fork handler clears it.
+struct alignas(4096) OwnerPage {
+  std::atomic<Image*> image;    // nullptr until Start() has succeeded, when recording is off, and in a child
+  std::atomic<uint64_t> owned;  // 1 in the process that began Start()
+};
+extern OwnerPage g_owner;  // set in runtime.cc
+inline Image* Current() { return g_owner.image.load(std::memory_order_acquire); }
 
 // Makes the flight file and our thread; called from a profiler's init (never a hot path). Idempotent; safe from several
 // threads at once: one does the work, the others wait for it. Returns false when RINGSCOPE=0 or nothing could be mapped;

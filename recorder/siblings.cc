@@ -32,6 +32,7 @@ struct Round {
   uint64_t begun_ns;  // CLOCK_REALTIME of our own first moment
   bool one_machine;   // whoever has a file in this directory runs under our kernel
   uint64_t seen;      // bit per sibling row that a file was found for
+  bool own_seen;      // our own file is there: it is the directory that we began with
 };
 
 // State letter of the process, if it is one of this pid namespace and still the one that wrote the
@@ -41,14 +42,16 @@ char ProcessState(const flight::FileHeader& header, bool* known_gone) {
   TextBuffer<64> path;
   path.Add("/proc/").AddInt(header.pid).Add("/stat");
   char stat[1024];
-  uint64_t start;
+  uint64_t start, stack;
   char state;
   *known_gone = false;
   if (ReadSmallFile(path.c_str(), stat, sizeof(stat)) <= 0 ||
-      !ParseProcStat(stat, &start, &state)) {
+      !ParseProcStat(stat, &start, &state, &stack)) {
     return 0;
   }
-  if (start != header.process_start) {
+  // Same start, another stack: it has called exec, and what it runs now knows nothing of this file.
+  if (start != header.process_start ||
+      (stack != 0 && header.process_stack != 0 && stack != header.process_stack)) {
     *known_gone = true;
     return 0;
   }
@@ -137,7 +140,11 @@ bool LookAt(void* ctx, const char* name) {
   Round* round = static_cast<Round*>(ctx);
   const Runtime* runtime = round->runtime;
   // Our own file must not be opened: closing it would drop our lock.
-  if (!StartsWith(name, round->prefix) || strcmp(name, runtime->file.name) == 0) return true;
+  if (strcmp(name, runtime->file.name) == 0) {
+    round->own_seen = true;
+    return true;
+  }
+  if (!StartsWith(name, round->prefix)) return true;
   const int fd =
       openat(round->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return true;
@@ -189,7 +196,9 @@ void LookAtSiblings(Runtime* runtime, uint64_t now) {
   round.dir = open(runtime->file.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (round.dir < 0) return;
   round.one_machine = OneMachine(round.dir);
-  if (ListDirectory(round.dir, LookAt, &round)) MarkVanished(&round);
+  // Without our own file it is another directory of that name (chroot), or somebody has swept it:
+  // nothing follows from what is missing there.
+  if (ListDirectory(round.dir, LookAt, &round) && round.own_seen) MarkVanished(&round);
   close(round.dir);
 }
 

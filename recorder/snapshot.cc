@@ -102,6 +102,7 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
   }
   int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return false;
+  (void)fchmod(fd, 0600);  // whatever the umask
   flight::EncodeOptions options;
   options.reason = static_cast<uint32_t>(reason);
   options.written_ticks = now_ticks;

@@ -3,6 +3,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <initializer_list>
 
 #include "recorder/flight/text.h"
 
@@ -88,7 +92,13 @@ bool MakeDirectories(const char* path, unsigned mode) {
     if (*p != '/' && *p != 0) continue;
     const char end = *p;
     *p = 0;
-    if (mkdir(buffer, mode) != 0 && errno != EEXIST) {
+    struct stat made;
+    if (mkdir(buffer, mode) == 0) {
+      // A umask may have taken even the owner's rights away.
+      if (StatNoFollow(AT_FDCWD, buffer, &made) == 0 && (made.st_mode & 0700) != 0700) {
+        (void)chmod(buffer, 0700 | (made.st_mode & 0777));
+      }
+    } else if (errno != EEXIST) {
       // Somebody else's parent directory may be unreadable and still be passed through (EACCES,
       // EROFS on an existing one).
       struct stat st;
@@ -112,7 +122,27 @@ void Say(const char* line) {
   text.Add("ringscope: ").Add(line);
   if (n == kMaxStderrLines - 1) text.Add(" (no more lines from this process)");
   text.AddChar('\n');
-  (void)WriteAll(2, text.c_str(), text.size());
+  // The host's stderr may be a pipe that nobody reads (a full one would hold the caller for ever, a
+  // closed one kill the process), a terminal that stops background writers, a file at its limit.
+  pollfd ready = {2, POLLOUT, 0};
+  if (poll(&ready, 1, 100) != 1 || (ready.revents & (POLLERR | POLLNVAL))) return;
+  sigset_t ours, before, pending;
+  sigemptyset(&ours);
+  for (const int signal : {SIGPIPE, SIGTTOU, SIGXFSZ}) sigaddset(&ours, signal);
+  sigpending(&pending);
+  if (pthread_sigmask(SIG_BLOCK, &ours, &before) != 0) return;
+  if (!WriteAll(2, text.c_str(), text.size()) && (errno == EPIPE || errno == EFBIG)) {
+    const int raised = errno == EPIPE ? SIGPIPE : SIGXFSZ;
+    if (!sigismember(&pending, raised)) {  // it is ours, not one that the host waits for
+      sigset_t one;
+      sigemptyset(&one);
+      sigaddset(&one, raised);
+      const timespec now = {0, 0};
+      while (sigtimedwait(&one, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void FutexWake(const void* word, int count) {

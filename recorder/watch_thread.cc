@@ -171,6 +171,7 @@ void* Run(void* arg) {
     const uint64_t asked = header->asked_reasons.exchange(0, std::memory_order_acquire);
     const Reading now = ReadClocks();
     StoreAnchor(&header->last_anchor, now, header->tick_ns_q32);
+    KeepOwnerLock(&runtime->file);
     header->heartbeat.store(now.ticks, std::memory_order_relaxed);
     header->heartbeats.fetch_add(1, std::memory_order_relaxed);
     watch->Round(now.ticks, asked);

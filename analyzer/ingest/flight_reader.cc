@@ -140,6 +140,7 @@ absl::StatusOr<FlightFile> ReadFlight(const std::string& path, const Progress& p
     owner.boot_id.assign(boot, strnlen(boot, sizeof(FileHeader::boot_id)));
     owner.pid = Field<int32_t>(*bytes, offsetof(FileHeader, pid));
     owner.start_ticks = Field<uint64_t>(*bytes, offsetof(FileHeader, process_start));
+    owner.stack = Field<uint64_t>(*bytes, offsetof(FileHeader, process_stack));
     owner.created_realtime_ns = Field<int64_t>(
         *bytes, offsetof(FileHeader, first_anchor) + offsetof(flight::Anchor, realtime_ns));
     const OwnerState state = ProbeOwner(path, owner);

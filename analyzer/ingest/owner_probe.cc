@@ -31,17 +31,25 @@ std::string BootId() {
   return id;
 }
 
-// State letter of the process if pid and start time are the owner's, else 0. The name in the line
-// may hold anything, so fields are counted from its last ')'.
+// The number behind `blanks` more blanks; *at moves to the last of them. npos and 0 when there are
+// not so many.
+uint64_t Skip(const std::string& stat, int blanks, size_t* at) {
+  for (; blanks > 0 && *at != std::string::npos; --blanks) *at = stat.find(' ', *at + 1);
+  return *at == std::string::npos ? 0 : strtoull(stat.c_str() + *at, nullptr, 10);
+}
+
+// State letter of the process if pid, start time and program image are the owner's, else 0. The name
+// in the line may hold anything, so fields are counted from its last ')'.
 char ProcState(const Owner& owner) {
   const std::string stat = ReadProc(absl::StrCat("/proc/", owner.pid, "/stat"));
   size_t at = stat.rfind(')');
   if (at == std::string::npos || at + 2 >= stat.size()) return 0;
   const char letter = stat[at + 2];
-  for (int field = 3; field < 22 && at != std::string::npos; ++field)
-    at = stat.find(' ', at + (field == 3 ? 2 : 1));
-  if (at == std::string::npos) return 0;
-  return strtoull(stat.c_str() + at, nullptr, 10) == owner.start_ticks ? letter : 0;
+  ++at;                                          // the blank before field 3
+  const uint64_t start = Skip(stat, 22 - 3, &at);  // to the one before field 22
+  if (at == std::string::npos || start != owner.start_ticks) return 0;
+  const uint64_t stack = Skip(stat, 28 - 22, &at);  // 0 where it is not for us to know
+  return stack != 0 && owner.stack != 0 && stack != owner.stack ? 0 : letter;
 }
 
 // True when the file was born well after its owner says it made it: a copy.

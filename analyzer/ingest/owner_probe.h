@@ -13,6 +13,7 @@ struct Owner {
   std::string boot_id;
   int32_t pid = 0;
   uint64_t start_ticks = 0;         // /proc/PID/stat field 22: tells a reused pid
+  uint64_t stack = 0;               // field 28: tells a process that has called exec since; 0 not known
   int64_t created_realtime_ns = 0;  // when the process made the file
 };
 

@@ -133,7 +133,9 @@ struct FileHeader {
   Word nccl_version;       // ncclGetVersion(), e.g. 23007; 0 unknown
   Word stream_bytes;       // written to stream files
   Word stream_lost;        // stream records that found no room or were over the limit
-  Word reserved[3];
+  uint64_t process_stack;  // /proc/self/stat field 28 (start of the stack): another value there means that the process
+                           // has called exec since, and this record has ended; 0 unknown
+  Word reserved[2];
   StallFinding stalls[kStallFindings];
 };
 static_assert(sizeof(FileHeader) <= 4096);

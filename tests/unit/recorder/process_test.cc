@@ -267,7 +267,7 @@ TEST_F(ProcessTest, AForkedChildStartsAfresh) {
     const uint64_t context = Communicator();
     Complete(context);
     const Image* parents = Current();
-    const std::string before = ReadAll(FilesBelow(flight_)[0]).substr(65536);
+    const std::string before = ReadAll(FilesBelow(flight_)[0]).substr(32768);
     const pid_t pid = fork();
     if (pid == 0) {
       if (Current() != nullptr) _exit(10);
@@ -286,7 +286,7 @@ TEST_F(ProcessTest, AForkedChildStartsAfresh) {
     if (WEXITSTATUS(status)) _exit(WEXITSTATUS(status));
     if (Current() != parents || Load(Current()->comms[0].comm_id) != 7) _exit(3);
     const auto files = FilesBelow(flight_);  // the child's was removed: it ended well
-    if (files.size() != 1 || ReadAll(files[0]).substr(65536) != before) _exit(4);
+    if (files.size() != 1 || ReadAll(files[0]).substr(32768) != before) _exit(4);
     CloseCommunicator(Current(), context);
   });
   EXPECT_TRUE(child.ExitedWell()) << WEXITSTATUS(child.Wait()) << child.Stderr();
