@@ -126,6 +126,7 @@ void StallWatch::Report(Comm* comm, uint32_t index, const OpView& op, uint64_t s
   comm->stuck_row = op.row;
   comm->stuck_generation = op.generation;
   comm->stuck_since = since;
+  comm->moved = 0;
   if (slot == flight::kStallFindings) return;
   flight::StallFinding& finding = stalls[slot];
   finding.what.store(0, std::memory_order_relaxed);
@@ -144,6 +145,15 @@ void StallWatch::Resolve(Comm* comm, uint64_t now, StallRound* round) {
   if (slot >= flight::kStallFindings) return;
   image_->header->stalls[slot].resolved.store(now, std::memory_order_relaxed);
   round->recovered |= 1u << slot;
+}
+
+// Progress of a stuck operation that is still open. One movement alone may be its abort: the kernel
+// leaves its wait and pushes a last step through, up to seconds before NCCL finalizes the
+// communicator. So it counts when another one follows, or when it is old enough to be the start of
+// a stall of its own.
+bool StallWatch::GoesOn(Comm* comm, uint64_t since, uint64_t now) const {
+  if (comm->moved == 0) comm->moved = since;
+  return since - comm->moved >= period_ticks_ || now - comm->moved >= stall_ticks_;
 }
 
 StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
@@ -176,7 +186,9 @@ StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
     if (comm.slot == 0 && since + period_ticks_ > now) continue;
     if (!edges_read_) ReadEdges();
     if (edge_progress_[index] > since) since = edge_progress_[index];
-    if (comm.slot && since > comm.stuck_since) Resolve(&comm, now, &round);
+    if (comm.slot && since > comm.stuck_since && GoesOn(&comm, since, now)) {
+      Resolve(&comm, now, &round);
+    }
     if (not_before > since) since = not_before;
     round.quiet_since = Older(round.quiet_since, since);
     if (comm.slot) continue;

@@ -44,6 +44,7 @@ class StallWatch {
     uint64_t idle_head;    // head of the last round that read the ring
     uint32_t idle_rounds;  // so many such rounds in a row found nothing open at this head
     uint64_t stuck_since;  // last progress before the finding
+    uint64_t moved;        // first progress of the stuck operation after the finding; 0 none
     uint32_t slot;         // slot of FileHeader::stalls + 1 while a finding lasts; 0 none
     uint32_t stuck_row;    // operation of that finding
     uint32_t stuck_generation;
@@ -59,6 +60,7 @@ class StallWatch {
   void ReadEdges();
   void Report(Comm* comm, uint32_t index, const flight::OpView& op, uint64_t since, uint64_t now,
               StallRound* round);
+  bool GoesOn(Comm* comm, uint64_t since, uint64_t now) const;
   void Resolve(Comm* comm, uint64_t now, StallRound* round);
 
   const Image* image_;

@@ -149,9 +149,31 @@ TEST_F(StallTest, ProgressWithoutAnEndIsRecoveryToo) {
   Stuck();
   EXPECT_GT(FirstFinding(2, 200), 0);
   Set(image_.comm(0).last_progress, At(100));
-  EXPECT_EQ(FirstFinding(100, 110), 0);
+  EXPECT_EQ(FirstFinding(100, 104), 0);
+  EXPECT_EQ(recovered_, 0u) << "one movement may be an abort";
+  Set(image_.comm(0).last_progress, At(105));
+  EXPECT_EQ(FirstFinding(105, 110), 0);
   EXPECT_EQ(recovered_, 1u);
-  EXPECT_NEAR(FirstFinding(110, 300), 160, 1);
+  EXPECT_NEAR(FirstFinding(110, 300), 165, 1);
+}
+
+TEST_F(StallTest, OneMovementIsANewStallAfterTheStallTime) {
+  Stuck();
+  EXPECT_GT(FirstFinding(2, 200), 0);
+  Set(image_.comm(0).last_progress, At(100));
+  EXPECT_NEAR(FirstFinding(100, 300), 160, 1);
+  EXPECT_EQ(recovered_, 1u);
+}
+
+TEST_F(StallTest, TheLastStepOfAnAbortIsNoRecovery) {
+  Stuck();
+  EXPECT_GT(FirstFinding(2, 200), 0);
+  Set(image_.comm(0).last_progress, At(100));
+  EXPECT_EQ(FirstFinding(100, 103), 0);
+  Set(image_.comm(0).finalized, At(103));
+  EXPECT_EQ(FirstFinding(103, 300), 0);
+  EXPECT_EQ(recovered_, 0u);
+  EXPECT_EQ(Load(Finding(0).resolved), 0u);
 }
 
 TEST_F(StallTest, AbortedCommunicatorsAreLeftAlone) {
