@@ -208,6 +208,10 @@ void FirstStep(Image* image, const EdgeRow* edge) {
 void ProxyOpStop(Image* image, uint64_t handle) {
   EdgeRow* edge = EdgeOf(image, handle);
   if (edge == nullptr) return;
+  if (Idle(*edge)) {  // stopped twice
+    StaleEdge(image);
+    return;
+  }
   const uint64_t now = Ticks();
   Store(edge->ops, Load(edge->ops) + (uint64_t{1} << 32));
   if (Load(edge->current) == handle) Store(edge->changed, now & ~uint64_t{1});

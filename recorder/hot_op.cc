@@ -84,15 +84,21 @@ uint64_t NoRow(const Image* image, bool p2p) {
                             flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
 }
 
-// Later point-to-point tasks of a large group: one row for all of them.
+// Later point-to-point tasks of a large group: one row for all of them that are of one communicator. Returns 0 when the
+// group's newest such row is of another communicator, or found no room.
 uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread,
                   const OpCall& call) {
+  const uint64_t handle = Load(thread->group_tail);
+  const uint32_t index = flight::OpRowOf(handle);
+  if (handle == 0 || index >= image->op_rows) return 0;
+  OpRow* row = &image->ops[index];
+  const uint64_t stamp = Load(row->stamp);
+  if ((stamp & 0xffffffff) != flight::OpGeneration(handle) ||
+      (stamp >> 32 & 0xffff) != IndexOf(image, comm)) {
+    return 0;
+  }
   Count(image, flight::Counter::kGroupedTail);
   Store(comm->p2ps, Load(comm->p2ps) + 1);
-  const uint64_t handle = Load(thread->group_tail);
-  uint32_t generation = 0;
-  OpRow* row = OpOf(image, handle, &generation);
-  if (row == nullptr) return NoRow(image, true);
   Store(row->count, Load(row->count) + call.count * SizeOf(call.type));
   Store(row->group, Load(row->group) + (uint64_t{1} << 48));
   Store(row->returned, 0);
@@ -190,16 +196,16 @@ uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
     tasks = Load(thread->group_p2p) + 1;
     Store(thread->group_p2p, tasks);
   }
-  if (tasks > kGroupRows + 1) {
-    handle = JoinTail(image, comm, thread, call);
-  } else {
-    if (tasks == kGroupRows + 1) {
+  const bool tail = tasks > kGroupRows;
+  if (tail) handle = JoinTail(image, comm, thread, call);
+  if (handle == 0) {
+    if (tail) {
       call.flags |= flight::kOpTail;
       call.count *= SizeOf(call.type);
       call.func = flight::Func::kSendRecv;
     }
     handle = OpenOp(image, comm, thread, call, now);
-    if (tasks == kGroupRows + 1) {
+    if (tail) {
       Store(thread->group_tail, handle);
       if (flight::OpRowOf(handle) != flight::kNoOpRow) {
         OpRow* row = &image->ops[flight::OpRowOf(handle)];
@@ -259,6 +265,9 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
                  call.count * SizeOf(call.type));
   }
   if (row == nullptr) return handle | flight::kOpLaunched;
+  // Only the launch tells that copy engines do it: the call did not know.
+  if (call.flags & flight::kOpCopyEngine)
+    Store(row->stream, Load(row->stream) | uint64_t{flight::kOpCopyEngine} << 48);
   const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
   const uint32_t peer = launch.peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(launch.peer);
   Store(row->sequence, launch.sequence | static_cast<uint64_t>(peer) << 32);

@@ -21,7 +21,7 @@ LEFTOVERS = [
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\.md\b")
 README_NEEDED = ["", "proto", "recorder", "recorder/flight", "plugin", "preload", "supervisor", "analyzer", "analyzer/ingest",
                  "analyzer/model", "analyzer/reasoning", "analyzer/report", "catalog", "tools", "tests", "tests/unit",
-                 "release", "tests/integration", "tests/replay", "tests/rules", "tests/corpus", "tests/fuzz", "tests/sim", "examples",
+                 "release", "tests/integration", "tests/interface", "tests/replay", "tests/rules", "tests/corpus", "tests/fuzz", "tests/sim", "examples",
                  "bench", "cmake", "docs"]
 
 

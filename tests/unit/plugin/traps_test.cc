@@ -372,6 +372,55 @@ TEST(Traps, LargeGroupSharesATailRow) {
   comm.Finalize();
 }
 
+TEST(Traps, LargeGroupOverTwoCommunicators) {
+  Comm one(32), two(33);
+  void* group = one.Group(2);
+  for (int i = 0; i < 8; ++i) one.Stop(one.P2pApi(group, "Send"));
+  void* tail = one.P2pApi(group, "Send");
+  one.Stop(tail);
+  void* other = two.P2pApi(group, "Send");
+  two.Stop(other);
+  void* again = two.P2pApi(group, "Recv");
+  two.Stop(again);
+  EXPECT_NE(other, tail) << "a row serves one communicator";
+  EXPECT_EQ(again, other);
+  one.Stop(two.P2p(other, "Send", 1));
+  one.Stop(group);
+  EXPECT_EQ(Load(one.Row().p2ps), 9u);
+  EXPECT_EQ(Load(two.Row().p2ps), 2u);
+  EXPECT_EQ(Load(OpRow(other).group) >> 48, 2u);
+  one.Finalize();
+  two.Finalize();
+}
+
+TEST(Traps, CopyEngineOperationIsOverOnceEnqueued) {
+  Comm comm(34);
+  void* group = comm.Group();
+  void* api = comm.CollApi(group);
+  comm.Stop(api);
+  Descr d = Make(abi::kCeColl, api);
+  d.ce_coll = {};
+  d.ce_coll.func = "AllGather";
+  void* launch = comm.Start(d);
+  EXPECT_EQ(Bits(launch) & ~flight::kOpLaunched, Bits(api));
+  EXPECT_TRUE(Open(OpRow(launch)));
+  comm.Stop(launch);
+  comm.Stop(group);
+  EXPECT_FALSE(Open(OpRow(launch))) << "no child ever says that it ended: it must not look stalled";
+  comm.Finalize();
+}
+
+TEST(Traps, ProxyOperationStoppedTwice) {
+  Comm comm(35);
+  void* op = comm.ProxyOp(comm.Enqueue(), 1, true);
+  const uint64_t before = CounterValue(Counter::kStaleHandle);
+  comm.Stop(op);
+  comm.Stop(op);
+  EXPECT_EQ(Load(EdgeRow(op).ops), 1 | uint64_t{1} << 32) << "or it would look busy for ever";
+  EXPECT_EQ(CounterValue(Counter::kStaleHandle), before + 1);
+  comm.Finalize();
+}
+
 TEST(Traps, GraphReplayIsAnOperationOfItsOwn) {
   Comm comm(18);
   void* group = comm.Group();
