@@ -41,8 +41,8 @@ uint64_t SizeOf(flight::DataType type) {
   }
 }
 
-// The group that was open is over: its collectives become part of the chain (flight/chain.h). The hash goes to the place
-// that does not count yet, then one word makes it count.
+// The group that was open is over: its collectives become part of the chain (flight/chain.h). The
+// hash goes to the place that does not count yet, then one word makes it count.
 void CloseChainGroup(flight::CommRow* comm) {
   const uint64_t closed = Load(comm->chain_closed);
   const uint64_t before = closed & flight::kChainPosition;
@@ -60,13 +60,19 @@ void CloseChainGroup(flight::CommRow* comm) {
       }
     }
   }
+  // A reader that finds this hash must find that the other place counts (ReadChain).
+  std::atomic_thread_fence(std::memory_order_release);
   Store(comm->chain[second ? 1 : 0], hash);
   comm->chain_closed.store(after | second, std::memory_order_release);
 }
 
 void FoldIntoChain(flight::CommRow* comm, const OpCall& call, uint64_t root, uint64_t group) {
   const uint64_t key = (group & 0xffffffffffff) | flight::kChainOpen;
-  const uint64_t one = flight::ChainOf(call.func, call.type, call.count, root);
+  // What only moves data works in bytes: a rank may call them by another type.
+  const bool moves = flight::kChainMoves >> static_cast<uint32_t>(call.func) & 1;
+  const uint64_t one = moves ? flight::ChainOf(call.func, flight::DataType::kInt8,
+                                               call.count * SizeOf(call.type), root)
+                             : flight::ChainOf(call.func, call.type, call.count, root);
   // (Without a thread row nobody knows where a group ends: each call counts as one.)
   if (Load(comm->chain_group) == key && (group >> 32 & 0xffff) != 0xffff) {
     Store(comm->chain_open, Load(comm->chain_open) + one);
@@ -84,8 +90,9 @@ uint64_t NoRow(const Image* image, bool p2p) {
                             flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
 }
 
-// Later point-to-point tasks of a large group: one row for all of them that are of one communicator. Returns 0 when the
-// group's newest such row is of another communicator, or found no room.
+// Later point-to-point tasks of a large group: one row for all of them that are of one
+// communicator. Returns 0 when the group's newest such row is of another communicator, or found no
+// room.
 uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread,
                   const OpCall& call) {
   const uint64_t handle = Load(thread->group_tail);

@@ -2,10 +2,10 @@
 // agree at a position made the same calls up to there; where they disagree, they diverged before, be it thousands of
 // operations ago.
 //
-// Folded are function, datatype, count and root of each collective, in the order of the calls. Inside a group the order
-// means nothing (NCCL reorders), so a group is folded as a sum when the next one begins; its collectives are counted then.
-// Below profiler API v5 a group is a kernel plan. Not folded: point-to-point calls (ranks rightly differ in them) and calls
-// captured into a graph (a rank may capture again without the others).
+// Folded are function, datatype, count and root of each collective (bytes where nothing is computed), in the order of the
+// calls. Inside a group the order means nothing (NCCL reorders), so a group is folded as a sum when the next one begins; its
+// collectives are counted then. Below profiler API v5 a group is a kernel plan. Not folded: point-to-point calls (ranks
+// rightly differ in them) and calls captured into a graph (a rank may capture again without the others).
 //
 // Every word is valid alone, whenever its writer dies: the newest hash has two places and one word says which of them
 // counts; a checkpoint carries the ordinal of its multiple.
@@ -40,18 +40,31 @@ constexpr uint64_t ChainOf(Func func, DataType type, uint64_t count, uint64_t ro
 constexpr uint64_t ChainFold(uint64_t chain, uint64_t group_sum) {
   return ChainMix(chain * 0x9e3779b97f4a7c15u + group_sum);
 }
+// Functions (a bit each) that move data and compute nothing. They are folded in bytes, as NCCL runs them: ranks whose bytes
+// are equal do not disagree.
+inline constexpr uint32_t kChainMoves =
+    1u << static_cast<uint32_t>(Func::kBroadcast) | 1u << static_cast<uint32_t>(Func::kAllGather) |
+    1u << static_cast<uint32_t>(Func::kAlltoAll) | 1u << static_cast<uint32_t>(Func::kScatter) |
+    1u << static_cast<uint32_t>(Func::kGather);
 // The word of a checkpoint: at `position`, the exact number of collectives folded when multiple number `ordinal` was passed.
 constexpr uint64_t ChainCheckpoint(uint64_t chain, uint64_t position, uint64_t ordinal) {
   return ChainMix(chain ^ position) << 16 | (ordinal & 0xffff);
 }
 
-// What a reader finds. `position`: collectives folded into `hash`.
+// What a reader finds. `position`: collectives folded into `hash`; 0: none, or the writer was faster eight times.
 struct ChainView {
   uint64_t position, hash;
 };
+// Of the row itself, not of a copy: the place that counts is overwritten once chain_closed has named the other one, so a
+// hash belongs to the position only if chain_closed says so before and after.
 inline ChainView ReadChain(const CommRow& comm) {
-  const uint64_t closed = Load(comm.chain_closed);
-  return {closed & kChainPosition, Load(comm.chain[closed & kChainSecond ? 1 : 0])};
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t closed = comm.chain_closed.load(std::memory_order_acquire);
+    const uint64_t hash = Load(comm.chain[closed & kChainSecond ? 1 : 0]);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (Load(comm.chain_closed) == closed) return {closed & kChainPosition, hash};
+  }
+  return {0, 0};
 }
 // Hash (48 bits) of the checkpoint at multiple number `ordinal` of a level; false when it is not there (any more).
 inline bool ReadCheckpoint(const CommRow& comm, uint32_t level, uint64_t ordinal, uint64_t* hash) {

@@ -106,6 +106,23 @@ TEST_F(Chain, OrderCountsBetweenGroupsAndNotInside) {
   EXPECT_NE(a.chain().hash, c.chain().hash);
 }
 
+TEST_F(Chain, WhatOnlyMovesDataIsComparedInBytes) {
+  using flight::DataType;
+  using flight::Func;
+  for (const Func f : {Func::kBroadcast, Func::kAllGather, Func::kAlltoAll, Func::kScatter,
+                       Func::kGather, Func::kAllReduce, Func::kReduce, Func::kReduceScatter}) {
+    Rank a, b, c;
+    const bool computes = f == Func::kAllReduce || f == Func::kReduce || f == Func::kReduceScatter;
+    for (int i = 0; i < 3; ++i) {
+      a.One({1024, f, DataType::kFloat32});
+      b.One({512, f, DataType::kInt64});
+      c.One({1024, f, DataType::kFloat64});
+    }
+    EXPECT_EQ(a.chain().hash != b.chain().hash, computes) << static_cast<int>(f);
+    EXPECT_NE(a.chain().hash, c.chain().hash) << static_cast<int>(f);
+  }
+}
+
 TEST_F(Chain, PointToPointAndCapturedCallsAreNotFolded) {
   Rank a, b;
   for (int i = 0; i < 5; ++i) {
