@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <string>
 
 #include "analyzer/ingest/collect.h"
@@ -26,6 +27,11 @@ bool Number(const Arguments& arguments, const char* flag, int* value) {
   return true;
 }
 
+bool DrivesOthers(const model::Record& record) {
+  const auto& edges = record.trace.edges();
+  return std::any_of(edges.begin(), edges.end(), [](const trace::Edge& e) { return e.foreign(); });
+}
+
 int Run(const Arguments& arguments) {
   if (arguments.positional().empty()) {
     fprintf(stderr, "ringscope show: give a trace or flight file\n");
@@ -42,10 +48,14 @@ int Run(const Arguments& arguments) {
   }
   const bool json = arguments.Get("format") == "json";
   std::string out;
+  report::ForeignEdges foreign;
+  if (!json && std::any_of(collected.records.begin(), collected.records.end(), DrivesOthers)) {
+    foreign = report::ForeignEdgesOf(model::BuildJob(collected.records));
+  }
   for (const model::Record& record : collected.records) {
     if (!json) {
       if (!out.empty()) out += "\n";
-      out += report::RenderRecord(record, options);
+      out += report::RenderRecord(record, options, foreign);
       continue;
     }
     auto text = report::ToJson(record.trace);
@@ -74,7 +84,9 @@ const Command kShow = {
     "flight, communicators with\n"
     "their operations, edges. Times are seconds before the record was written. A flight file of a "
     "living process may be\n"
-    "read at any time; reading it changes nothing. JSON is one object a file with the names of "
+    "read at any time; reading it changes nothing. Whose the edges are that a process drives for "
+    "others (PXN) is told where\n"
+    "the owners' records are given too. JSON is one object a file with the names of "
     "proto/trace.proto.\n",
     {{"format", {"text", "json"}, "text", "how to print the record"},
      {"ops",

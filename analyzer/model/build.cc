@@ -121,6 +121,19 @@ void CollectBlindSpots(const Job& job, Notes* notes) {
     if (hidden && !hidden_said)
       notes->AddFor(p, "completion on the GPU was not visible: started and finished are unknown");
   }
+  for (const Communicator& c : job.communicators) {
+    size_t api = 0, launch = 0;
+    for (const Member& m : c.members) {
+      if (m.raw == nullptr || m.raw->collectives() == 0) continue;
+      ++(m.raw->api_events() ? api : launch);
+    }
+    if (api > 0 && launch > 0) {
+      notes->Add(absl::StrCat(
+          "communicator ", c.Label(), ": ", launch, launch == 1 ? " rank counts" : " ranks count",
+          " what was launched and ", api,
+          " what was called (different profiler tables): their arguments are not comparable"));
+    }
+  }
   if (!job.missing_job_ranks.empty()) {
     notes->Add(
         absl::StrCat("no record of ", RanksText(job.missing_job_ranks), " of ", job.world_size));

@@ -10,23 +10,17 @@
 #include <utility>
 
 #include "analyzer/model/build.h"
+#include "analyzer/model/foreign_edges.h"
 
 namespace ringscope::model {
 namespace {
-
-// Handles as recorder/flight/handles.h makes them; the layout reaches the file and is fixed. (A
-// test compares.)
-constexpr uint32_t HandleNonce(uint64_t h) { return static_cast<uint32_t>(h >> 50); }
-constexpr uint32_t HandleKind(uint64_t h) { return static_cast<uint32_t>(h >> 46 & 15); }
-constexpr uint32_t HandleRow(uint64_t h) { return static_cast<uint32_t>(h & 0xffff); }
-constexpr uint32_t kKindContext = 1;
-constexpr uint32_t kKindOp = 3;
 
 using EdgeKey = std::tuple<int, int, int, int, bool>;  // communicator, from, to, channel, p2p
 
 class Joiner {
  public:
-  Joiner(Job* job, Notes* notes) : job_(*job), notes_(*notes), rows_(IndexRows(*job)) {}
+  Joiner(Job* job, Notes* notes)
+      : job_(*job), notes_(*notes), rows_(IndexRows(*job)), handles_(*job, rows_) {}
 
   void Run() {
     for (const Process& p : job_.processes) {
@@ -83,7 +77,7 @@ class Joiner {
     side.raw = &e;
     side.position = position;
     side.position_p2p = position != 0 && position_p2p;
-    side.open = e.ops_started() != e.ops_stopped() || (e.has_current() && !e.current_stopped());
+    side.open = Open(e);
     auto& slot = e.send() ? edge.sender : edge.receiver;
     // Two rows of one direction (an evicted and re-made one, several connections): the one that
     // moved last stands for it.
@@ -96,50 +90,35 @@ class Joiner {
   }
 
   bool AddForeign(const Process& p, const trace::Edge& e) {
-    const int owner = OwnerByHandle(p, e.foreign_context());
-    if (owner >= 0) {
-      const auto& rows = rows_[static_cast<size_t>(owner)];
-      const auto row = rows.find(HandleRow(e.foreign_context()));
-      if (HandleKind(e.foreign_context()) == kKindContext && row != rows.end()) {
-        const auto [position, is_p2p] = ParentPosition(row->second, e);
-        return Add(p, e, row->second.communicator, position, is_p2p);
-      }
+    EdgeOwners owners = handles_.OwnersOf(p, e);
+    if (owners.gone) return !Open(e);
+    if (owners.members.size() > 1) {
+      // Processes that drew the same nonce: the owner is the one whose peer is there.
+      std::erase_if(owners.members, [&](const RowRef& at) { return !Lacks(at.communicator, e); });
+    }
+    if (owners.members.size() == 1) {
+      const RowRef& owner = owners.members[0];
+      const Op* op = handles_.RunningOp(owner, e);
+      return Add(p, e, owner.communicator, op == nullptr ? 0 : op->position(),
+                 op != nullptr && op->p2p());
     }
     const int communicator = OnlyCommunicatorThatFits(p, e);
     return communicator >= 0 && Add(p, e, communicator, 0, false);
   }
 
-  // The process of the same machine whose handles bear this nonce; -1 when none or several do.
-  int OwnerByHandle(const Process& relay, uint64_t handle) {
-    if (HandleNonce(handle) == 0) return -1;
-    int found = -1;
-    for (const Process& p : job_.processes) {
-      if (!SameMachine(p, relay) || p.trace.process().nonce() != HandleNonce(handle)) continue;
-      if (found >= 0) return -1;
-      found = p.index;
-    }
-    return found;
+  static bool Open(const trace::Edge& e) {
+    return e.ops_started() != e.ops_stopped() || (e.has_current() && !e.current_stopped());
   }
 
-  static bool SameMachine(const Process& a, const Process& b) {
-    return a.host == b.host && a.trace.process().boot_id() == b.trace.process().boot_id();
-  }
-
-  // The relay keeps the newest parent handle only. It names the running operation when one
-  // operation is open at most.
-  std::pair<uint64_t, bool> ParentPosition(const RowRef& owner, const trace::Edge& e) {
-    if (HandleKind(e.foreign_parent()) != kKindOp || e.ops_started() - e.ops_stopped() > 1)
-      return {0, false};
-    const Member& m = job_.communicators[static_cast<size_t>(owner.communicator)]
-                          .members[static_cast<size_t>(owner.rank)];
-    if (HandleNonce(e.foreign_parent()) !=
-        job_.processes[static_cast<size_t>(m.process)].trace.process().nonce())
-      return {0, false};
-    for (size_t i = m.ops.size(); i-- > 0;) {
-      if (m.ops[i].raw.row() == HandleRow(e.foreign_parent()))
-        return {m.ops[i].position(), m.ops[i].p2p()};
-    }
-    return {0, false};
+  // The peer drives the other end of this channel of the communicator, and nobody drives ours.
+  bool Lacks(int communicator, const trace::Edge& e) {
+    const int from = static_cast<int>(e.send() ? e.rank() : e.peer());
+    const int to = static_cast<int>(e.send() ? e.peer() : e.rank());
+    const auto at =
+        index_.find(EdgeKey(communicator, from, to, static_cast<int>(e.channel()), e.p2p()));
+    if (at == index_.end()) return false;
+    const Edge& edge = job_.edges[at->second];
+    return e.send() ? edge.receiver && !edge.sender : edge.sender && !edge.receiver;
   }
 
   // Without a readable handle: the one communicator with the owner's rank on this machine whose
@@ -148,22 +127,23 @@ class Joiner {
     int found = -1;
     for (const Communicator& c : job_.communicators) {
       const auto n = static_cast<uint32_t>(c.n_ranks);
-      if (e.rank() >= n || e.peer() >= n) continue;
+      if (e.rank() >= n || e.peer() >= n || !Lacks(c.index, e)) continue;
       const Member& owner = c.members[e.rank()];
-      if (!owner.has_record() ||
-          !SameMachine(job_.processes[static_cast<size_t>(owner.process)], relay))
-        continue;
-      const int from = static_cast<int>(e.send() ? e.rank() : e.peer());
-      const int to = static_cast<int>(e.send() ? e.peer() : e.rank());
-      const auto at =
-          index_.find(EdgeKey(c.index, from, to, static_cast<int>(e.channel()), e.p2p()));
-      if (at == index_.end()) continue;
-      const Edge& edge = job_.edges[at->second];
-      if (e.send() ? edge.sender || !edge.receiver : edge.receiver || !edge.sender) continue;
+      // A relay is a member of the communicator too, so an owner without a record can be told as
+      // well.
+      const bool here = owner.has_record()
+                            ? SameMachine(job_.processes[static_cast<size_t>(owner.process)], relay)
+                            : IsMember(c, relay);
+      if (!here) continue;
       if (found >= 0) return -1;
       found = c.index;
     }
     return found;
+  }
+
+  static bool IsMember(const Communicator& c, const Process& p) {
+    return std::any_of(c.members.begin(), c.members.end(),
+                       [&](const Member& m) { return m.process == p.index; });
   }
 
   void AddCount(const Process&, const trace::Edge& e, int communicator) {
@@ -201,6 +181,7 @@ class Joiner {
   Job& job_;
   Notes& notes_;
   const std::vector<std::map<uint32_t, RowRef>> rows_;
+  ForeignHandles handles_;
   absl::flat_hash_map<EdgeKey, size_t> index_;
   std::map<std::tuple<int, int, int>, MessageCount> counts_;
 };

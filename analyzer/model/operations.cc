@@ -21,6 +21,7 @@ auto At(const Column& column, int i) -> decltype(column.Get(0) + 0) {
 void ExpandColumns(const trace::OperationColumns& columns, std::vector<Op>* ops) {
   int64_t position[2] = {0, 0};
   int64_t entered = 0;
+  int run = -1;  // of equal generations
   const int n = columns.signature_size();
   for (int i = 0; i < n; ++i) {
     const uint32_t which = columns.signature(i);
@@ -33,6 +34,10 @@ void ExpandColumns(const trace::OperationColumns& columns, std::vector<Op>* ops)
     op.full = false;
     trace::Operation& raw = op.raw;
     raw.set_row(At(columns.row(), i));
+    while (run + 1 < columns.generation_from_size() &&
+           columns.generation_from(run + 1) <= static_cast<uint32_t>(i))
+      ++run;
+    if (run >= 0) raw.set_generation(At(columns.generation(), run));
     raw.set_position(static_cast<uint64_t>(at));
     raw.set_p2p(s.p2p());
     raw.set_func(s.func());

@@ -35,8 +35,13 @@ std::string Duration(int64_t ns) {
 
 class RecordRenderer {
  public:
-  RecordRenderer(const model::Record& record, const RecordTextOptions& options)
-      : r_(record), t_(record.trace), options_(options), style_(options.colour) {}
+  RecordRenderer(const model::Record& record, const RecordTextOptions& options,
+                 const ForeignEdges& foreign)
+      : r_(record),
+        t_(record.trace),
+        options_(options),
+        foreign_(foreign),
+        style_(options.colour) {}
 
   std::string Run() {
     Identity();
@@ -196,6 +201,17 @@ class RecordRenderer {
                       c.profiler_api(), c.api_events() ? "" : " (numbered by launch)",
                       c.fallback_noted() ? ", one node but network steps" : "",
                       c.foreign_steps() ? ", drives others' edges (PXN)" : ""));
+    if (c.chain_position() > 0) {
+      std::vector<std::string> kept;
+      for (const auto& at : c.checkpoints()) {  // a multiple of two levels is there twice
+        std::string text = absl::StrFormat("%d %012x", at.position(), at.hash());
+        if (std::find(kept.begin(), kept.end(), text) == kept.end())
+          kept.push_back(std::move(text));
+      }
+      Line(absl::StrFormat("  signature chain %016x after %d collectives%s", c.signature(),
+                           c.chain_position(),
+                           kept.empty() ? "" : absl::StrCat("; at ", absl::StrJoin(kept, ", "))));
+    }
     const int older = c.older().signature_size();
     if (older > 0)
       Line(absl::StrCat("  ", older,
@@ -262,12 +278,23 @@ class RecordRenderer {
       return Line(absl::StrFormat("  %-5d %-5s %-14s messages %d, bytes %d", e.row(), comm,
                                   direction, e.steps_total(), e.bytes()));
     }
+    uint64_t position = e.current_position();
+    bool p2p = e.current_position_p2p();
+    std::string owner;
+    if (e.foreign()) {
+      const auto known = foreign_.find({r_.source, e.row()});
+      if (known != foreign_.end()) {
+        position = known->second.position;
+        p2p = known->second.position_p2p;
+        owner = absl::StrCat("  of ", known->second.owner);
+      }
+    }
     const std::string line = absl::StrFormat(
-        "  %-5d %-5s %-14s %3d  %s%-6d %3d: %d/%d/%d  %-20s %-10s %d/%d  %d%s", e.row(), comm,
-        direction, e.channel(), e.current_position_p2p() ? "p" : "#", e.current_position(),
-        e.n_steps(), e.posted(), e.transmitted(), e.done(),
-        e.current_stopped() ? "over" : Lower(trace::StepState_Name(e.state())), Ago(e.changed_ns()),
-        e.ops_started(), e.ops_stopped(), e.bytes(), EdgeOpen(e) ? "  OPEN" : "");
+        "  %-5d %-5s %-14s %3d  %s%-6d %3d: %d/%d/%d  %-20s %-10s %d/%d  %d%s%s", e.row(), comm,
+        direction, e.channel(), p2p ? "p" : "#", position, e.n_steps(), e.posted(), e.transmitted(),
+        e.done(), e.current_stopped() ? "over" : Lower(trace::StepState_Name(e.state())),
+        Ago(e.changed_ns()), e.ops_started(), e.ops_stopped(), e.bytes(), owner,
+        EdgeOpen(e) ? "  OPEN" : "");
     absl::StrAppend(&out_, EdgeOpen(e) ? style_.Warn(Printable(line)) : Printable(line), "\n");
   }
 
@@ -283,14 +310,36 @@ class RecordRenderer {
   const model::Record& r_;
   const trace::Trace& t_;
   const RecordTextOptions& options_;
+  const ForeignEdges& foreign_;
   Style style_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string RenderRecord(const model::Record& record, const RecordTextOptions& options) {
-  return RecordRenderer(record, options).Run();
+ForeignEdges ForeignEdgesOf(const model::Job& job) {
+  ForeignEdges found;
+  for (const model::Edge& edge : job.edges) {
+    if (edge.communicator < 0) continue;
+    const model::Communicator& c = job.communicators[static_cast<size_t>(edge.communicator)];
+    for (const auto* side : {&edge.sender, &edge.receiver}) {
+      if (!*side || (*side)->raw == nullptr || !(*side)->raw->foreign()) continue;
+      const trace::Edge& e = *(*side)->raw;
+      const int job_rank = e.rank() < c.members.size() ? c.members[e.rank()].job_rank : -1;
+      ForeignEdge& named =
+          found[{job.processes[static_cast<size_t>((*side)->process)].source, e.row()}];
+      named.owner = absl::StrCat("rank ", job_rank >= 0 ? job_rank : static_cast<int>(e.rank()),
+                                 " in ", c.Label());
+      named.position = (*side)->position;
+      named.position_p2p = (*side)->position_p2p;
+    }
+  }
+  return found;
+}
+
+std::string RenderRecord(const model::Record& record, const RecordTextOptions& options,
+                         const ForeignEdges& foreign) {
+  return RecordRenderer(record, options, foreign).Run();
 }
 
 }  // namespace ringscope::report

@@ -74,6 +74,7 @@ void EncodeOperation(Encoder* e, const OpView& op) {
   w.Bool(30, op.open);
   w.Bool(31, op.flags & kOpGrouped);
   w.Bool(32, op.flags & kOpCopyEngine);
+  w.Uint(33, op.generation);
   w.End(mark);
 }
 
@@ -170,6 +171,20 @@ void EncodeColumns(Encoder* e, const OpView* all, const uint16_t* order, uint32_
   });
   Column(w, 10, ops, [&](const OpView& op, uint32_t) { return uint64_t{GroupOf(op)}; });
   Column(w, 11, ops, [&](const OpView& op, uint32_t) { return uint64_t{op.row}; });
+  // A ring gives its rows out in turn: one or two runs as a rule.
+  const auto begins = [&](uint32_t i) {
+    return i == 0 || ops[i].generation != ops[i - 1].generation;
+  };
+  const WireWriter::Mark from = w.Begin(12);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (begins(i)) w.Varint(i);
+  }
+  w.EndPacked(from, 12);
+  const WireWriter::Mark generations = w.Begin(13);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (begins(i)) w.Varint(ops[i].generation);
+  }
+  w.EndPacked(generations, 13);
   w.End(mark);
 }
 
@@ -197,26 +212,33 @@ void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
   w.Bool(19, flags & kCommHasSteps);
   w.Bool(20, flags & kCommFallbackNoted);
   w.Bool(21, flags & kCommForeignSteps);
+  w.Uint(34, Load(comm.stamp) & 0xffff);
 }
 
-// The newest hash, and the checkpoints that the writer's last position lets expect: a word of another multiple is one that
-// was overwritten, or written a moment before its writer died.
-void EncodeChain(Encoder* e, const CommRow& comm) {
+// The newest hash, and the checkpoints that the writer's last position lets expect: a word of
+// another multiple is one that was overwritten, or written a moment before its writer died.
+void EncodeChain(Encoder* e, const CommRow& comm, uint64_t stamp) {
   WireWriter& w = e->w;
   const ChainView chain = ReadChain(comm);
-  if (chain.position == 0) return;
-  w.Uint(22, chain.hash);
-  w.Uint(33, chain.position);
+  uint64_t positions[2 * kChainLevels], hashes[2 * kChainLevels];
+  uint32_t n = 0;
   for (uint32_t level = 0; level < kChainLevels; ++level) {
     const uint64_t newest = chain.position >> kChainShift[level];
     for (uint64_t ordinal = newest; ordinal != 0 && ordinal + 2 > newest; --ordinal) {
-      uint64_t hash;
-      if (!ReadCheckpoint(comm, level, ordinal, &hash)) continue;
-      const WireWriter::Mark mark = w.Begin(23);
-      w.Uint(1, ordinal << kChainShift[level]);
-      w.Fixed64(2, hash);
-      w.End(mark);
+      positions[n] = ordinal << kChainShift[level];
+      if (ReadCheckpoint(comm, level, ordinal, &hashes[n])) ++n;
     }
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (chain.position == 0 || Load(comm.stamp) != stamp)
+    return;  // the row got a new owner meanwhile
+  w.Uint(22, chain.hash);
+  w.Uint(33, chain.position);
+  for (uint32_t i = 0; i < n; ++i) {
+    const WireWriter::Mark mark = w.Begin(23);
+    w.Uint(1, positions[i]);
+    w.Fixed64(2, hashes[i]);
+    w.End(mark);
   }
 }
 
@@ -260,7 +282,7 @@ void EncodeCommunicator(Encoder* e, uint32_t index) {
   const uint32_t n = ReadRing(e, comm, index);
   const WireWriter::Mark mark = e->w.Begin(12);
   EncodeFields(e, comm, index);
-  EncodeChain(e, comm);
+  EncodeChain(e, e->image.comms[index], Load(comm.stamp));
   // In full: the open ones and the newest. The others go into columns.
   uint16_t order[kMostRingRows];
   SortByEntry(e->ops, order, n);

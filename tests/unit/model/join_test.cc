@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::JobBuilder;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST(Join, TheFlightFileIsNewerThanItsTraces) {
@@ -281,7 +282,10 @@ class Relay : public ::testing::Test {
   Relay() : b_(4) {
     b_.RanksPerHost(2);
     w_ = b_.Comm("world", {0, 1, 2, 3});
-    b_.Coll(w_, 1, 7).Running().raw().set_row(42);
+    b_.Raw(w_, 1).set_generation(kCommGeneration);
+    trace::Operation& op = b_.Coll(w_, 1, 7).Running().raw();
+    op.set_row(kRow);
+    op.set_generation(kOpGeneration);
     b_.EdgeOf(w_, 1, 2, 5).Recv(7, 12, trace::RECV_WAIT, 3);
     edge_ = b_.Record(0).add_edges();
     edge_->set_row(9);
@@ -293,27 +297,154 @@ class Relay : public ::testing::Test {
     edge_->set_send(true);
     edge_->set_ops_started(7);
     edge_->set_ops_stopped(6);
+    edge_->set_has_current(true);
+    edge_->set_current_op_row(kRow & 0xff);
+    edge_->set_foreign_context(flight::MakeHandle(
+        101, flight::HandleKind::kContext, b_.Raw(w_, 1).row() | uint64_t{kCommGeneration} << 16));
+    edge_->set_foreign_parent(OpHandle(101, kRow));
   }
+  static uint64_t OpHandle(uint32_t nonce, uint32_t row) {
+    return flight::MakeHandle(nonce, flight::HandleKind::kOp,
+                              row | uint64_t{kOpGeneration} << 16 | flight::kOpLaunched);
+  }
+  static constexpr uint32_t kRow = 300, kOpGeneration = 3000000, kCommGeneration = 5;
   JobBuilder b_;
   CommRef w_ = 0;
   trace::Edge* edge_ = nullptr;
 };
 
 TEST_F(Relay, FoundByTheHandleOfItsOwner) {
-  using flight::HandleKind;
-  using flight::MakeHandle;
-  edge_->set_foreign_context(MakeHandle(101, HandleKind::kContext, b_.Raw(w_, 1).row() | 1u << 16));
-  edge_->set_foreign_parent(MakeHandle(101, HandleKind::kOp, 42 | uint64_t{3} << 16));
   const model::Job job = b_.Build();
   ASSERT_THAT(job.edges, SizeIs(1));
   ASSERT_TRUE(job.edges[0].sender);
   EXPECT_EQ(job.edges[0].sender->process, 0);
   EXPECT_EQ(job.edges[0].sender->position, 7u);
+  EXPECT_FALSE(job.edges[0].sender->position_p2p);
   EXPECT_EQ(job.edges[0].from, 1);
+}
+
+TEST_F(Relay, ARowThatHasAnotherOperationByNowIsNoPosition) {
+  b_.Raw(w_, 1).mutable_operations(0)->set_generation(kOpGeneration + 1);
+  const model::Job job = b_.Build();
+  ASSERT_TRUE(job.edges[0].sender) << "the communicator is known all the same";
+  EXPECT_EQ(job.edges[0].sender->position, 0u);
+}
+
+TEST_F(Relay, AnOwnerRecordOlderThanTheRelaysIsNoPosition) {
+  b_.Raw(w_, 1).mutable_operations(0)->set_generation(kOpGeneration - 1);
+  EXPECT_EQ(b_.Build().edges[0].sender->position, 0u);
+}
+
+TEST_F(Relay, AnOperationInColumnsIsFoundByItsGeneration) {
+  b_.Raw(w_, 1).clear_operations();
+  auto& older = *b_.Raw(w_, 1).mutable_older();
+  older.add_signatures()->set_func(trace::ALL_REDUCE);
+  for (uint32_t i = 0; i < 4; ++i) {
+    older.add_signature(0);
+    older.add_position_delta(i == 0 ? 40 : 1);
+    older.add_entered_delta_ns(1000);
+    older.add_row(kRow - 2 + i);
+  }
+  older.add_generation_from(0);
+  older.add_generation(kOpGeneration - 1);
+  older.add_generation_from(2);
+  older.add_generation(kOpGeneration);
+  EXPECT_EQ(b_.Build().edges[0].sender->position, 42u);
+  older.set_generation_from(1, 3);  // the run of that generation begins behind the row
+  EXPECT_EQ(b_.Build().edges[0].sender->position, 0u);
+}
+
+TEST_F(Relay, OfSeveralThatWaitTheRunningOneIsNamed) {
+  // Operations 7, 8 and 9 are appended, the newest parent is that of 9; the steps that run are 8's.
+  for (uint64_t k : {8u, 9u}) {
+    auto& raw = b_.Coll(w_, 1, k).Enqueued().raw();
+    raw.set_row(kRow + static_cast<uint32_t>(k) - 7);
+    raw.set_generation(kOpGeneration);
+  }
+  edge_->set_foreign_parent(OpHandle(101, kRow + 2));
+  edge_->set_ops_started(9);
+  edge_->set_current_op_row((kRow + 1) & 0xff);
+  EXPECT_EQ(b_.Build().edges[0].sender->position, 8u);
+  edge_->set_current_op_row((kRow + 9) & 0xff);
+  EXPECT_EQ(b_.Build().edges[0].sender->position, 0u)
+      << "an operation that the owner has no record of";
+}
+
+TEST_F(Relay, AnEdgeOfACommunicatorThatIsNoMoreIsNobodys) {
+  b_.Raw(w_, 1).set_generation(kCommGeneration + 1);
+  const auto lost = Contains(HasSubstr("(PXN) could not be joined"));
+  model::Job job = b_.Build();
+  ASSERT_THAT(job.edges, SizeIs(1));
+  EXPECT_FALSE(job.edges[0].sender) << "not guessed by the other end";
+  EXPECT_THAT(job.not_seen, lost);
+  edge_->set_ops_stopped(7);
+  edge_->set_current_stopped(true);
+  EXPECT_THAT(b_.Build().not_seen, Not(lost)) << "idle: nothing is missing";
+}
+
+TEST_F(Relay, TwoProcessesWithOneNonceAreToldByTheirRank) {
+  b_.RanksPerHost(4);
+  b_.Record(3).mutable_process()->set_nonce(101);  // same row and generation, rank 3
+  b_.Raw(w_, 3).set_generation(kCommGeneration);
+  const model::Job job = b_.Build();
+  ASSERT_TRUE(job.edges[0].sender);
+  EXPECT_EQ(job.edges[0].from, 1);
+  EXPECT_EQ(job.edges[0].sender->position, 7u);
+}
+
+TEST_F(Relay, TwoProcessesWithOneNonceAndRankAreToldByTheirPeer) {
+  // Rank 3 of the job is rank 1 of another communicator, in the same row of its table.
+  JobBuilder b(6);
+  b.RanksPerHost(6);
+  const CommRef one = b.Comm("one", {0, 1, 2}), two = b.Comm("two", {0, 3, 5});
+  b.Record(3).mutable_process()->set_nonce(101);
+  for (const CommRef c : {one, two}) {
+    b.Raw(c, 1).set_generation(kCommGeneration);
+    auto& op = b.Coll(c, 1, c == one ? 7 : 70).Running().raw();
+    op.set_row(kRow);
+    op.set_generation(kOpGeneration);
+  }
+  b.EdgeOf(two, 1, 2, 5).Recv(70, 12, trace::RECV_WAIT, 3);
+  *b.Record(0).add_edges() = *edge_;
+  model::Job job = b.Build();
+  ASSERT_THAT(job.edges, SizeIs(1));
+  ASSERT_TRUE(job.edges[0].sender);
+  EXPECT_EQ(job.communicators[static_cast<size_t>(job.edges[0].communicator)].name, "two");
+  EXPECT_EQ(job.edges[0].sender->position, 70u);
+  // Both peers are there: whose it is cannot be told.
+  b.EdgeOf(one, 1, 2, 5).Recv(7, 12, trace::RECV_WAIT, 3);
+  job = b.Build();
+  for (const auto& e : job.edges) EXPECT_FALSE(e.sender);
+}
+
+TEST_F(Relay, ARelayWithTheOwnersNonceIsNotTheOwner) {
+  b_.Record(0).mutable_process()->set_nonce(101);
+  const model::Job job = b_.Build();
+  ASSERT_TRUE(job.edges[0].sender);
+  EXPECT_EQ(job.edges[0].sender->position, 7u);
+}
+
+TEST_F(Relay, WithoutAContextTheParentNamesTheCommunicator) {
+  edge_->set_foreign_context(0);
+  b_.Record(2).clear_edges();  // nothing to guess by
+  const model::Job job = b_.Build();
+  ASSERT_THAT(job.edges, SizeIs(1));
+  EXPECT_EQ(job.edges[0].from, 1);
+  EXPECT_EQ(job.edges[0].sender->position, 7u);
+}
+
+TEST_F(Relay, AnOwnerWithoutARecordIsFoundByTheOtherEnd) {
+  b_.Drop(1);
+  const model::Job job = b_.Build();
+  ASSERT_THAT(job.edges, SizeIs(1));
+  ASSERT_TRUE(job.edges[0].sender);
+  EXPECT_EQ(job.edges[0].sender->process, 0);
+  EXPECT_EQ(job.edges[0].sender->position, 0u);
 }
 
 TEST_F(Relay, FoundByItsOtherEndWhenTheHandleSaysNothing) {
   edge_->set_foreign_context(0x7f1234567890);
+  edge_->set_foreign_parent(0x7f1234567000);
   const model::Job job = b_.Build();
   ASSERT_THAT(job.edges, SizeIs(1));
   ASSERT_TRUE(job.edges[0].sender);
@@ -322,6 +453,7 @@ TEST_F(Relay, FoundByItsOtherEndWhenTheHandleSaysNothing) {
 
 TEST_F(Relay, NotGuessedWhenTwoCommunicatorsFit) {
   edge_->set_foreign_context(0x7f1234567890);
+  edge_->set_foreign_parent(0x7f1234567000);
   const CommRef other = b_.Comm("other", {0, 1, 2, 3});
   b_.EdgeOf(other, 1, 2, 5).Recv(7, 12, trace::RECV_WAIT, 3);
   const model::Job job = b_.Build();
@@ -335,6 +467,7 @@ TEST_F(Relay, NotGuessedWhenTwoCommunicatorsFit) {
 TEST_F(Relay, AnotherHostsNonceIsNotTheOwner) {
   edge_->set_foreign_context(
       flight::MakeHandle(102, flight::HandleKind::kContext, b_.Raw(w_, 2).row()));
+  edge_->set_foreign_parent(OpHandle(102, kRow));
   b_.Record(1).clear_edges();
   const model::Job job = b_.Build();
   for (const auto& e : job.edges) EXPECT_TRUE(!e.sender || e.from == 1);

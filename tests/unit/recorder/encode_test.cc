@@ -270,6 +270,28 @@ TEST(Encode, EdgeKnowsItsOperation) {
   EXPECT_EQ(EncodeAll(image).edges(0).current_position(), 0u);
 }
 
+TEST(Encode, RowsSayTheirGeneration) {
+  TestImage image;
+  Set(image.AddComm(1).stamp, 9 | uint64_t{6} << 32 | uint64_t{1} << 63);
+  // A ring of 256 rows on its third turn, the newest operation in row 99.
+  for (uint32_t i = 0; i < 256; ++i) {
+    const uint32_t row = (100 + i) % 256;
+    OpSpec s = image.Finished(row, 400 + i, kStart + i * kSecond / 256);
+    s.generation = row < 100 ? 3 : 2;
+    image.AddOp(1, s);
+  }
+  const trace::Trace t = EncodeAll(image);
+  ASSERT_EQ(t.communicators_size(), 1);
+  const trace::Communicator& c = t.communicators(0);
+  EXPECT_EQ(c.generation(), 9u);
+  EXPECT_EQ(c.operations(c.operations_size() - 1).generation(), 3u);
+  const auto& older = c.older();
+  ASSERT_EQ(older.signature_size() + c.operations_size(), 256);
+  EXPECT_THAT(older.generation_from(), testing::ElementsAre(0, 156));
+  EXPECT_THAT(older.generation(), testing::ElementsAre(2, 3));
+  EXPECT_EQ(older.row(155) % 256, 255u);
+}
+
 TEST(Encode, MessageCountsAndForeignEdges) {
   TestImage image;
   image.AddComm(0);

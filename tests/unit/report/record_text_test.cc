@@ -54,6 +54,45 @@ TEST(RecordText, AllOperationsWhenAsked) {
   EXPECT_THAT(RenderRecord(Sample(), {}), Not(HasSubstr("#1      all-reduce")));
 }
 
+TEST(RecordText, SignatureChain) {
+  model::Record r = Sample();
+  auto& c = *r.trace.mutable_communicators(0);
+  c.set_chain_position(99);
+  c.set_signature(0xabc);
+  for (int i = 0; i < 2; ++i) {
+    auto& at = *c.add_checkpoints();
+    at.set_position(64);
+    at.set_hash(0xdef);
+  }
+  EXPECT_THAT(
+      RenderRecord(r, {}),
+      HasSubstr("signature chain 0000000000000abc after 99 collectives; at 64 000000000def\n"));
+}
+
+TEST(RecordText, WhoseAnEdgeIsThatIsDrivenForAnother) {
+  JobBuilder b(3);
+  const CommRef w = b.Comm("world", {0, 1, 2});
+  b.Coll(w, 1, 7).Running().raw().set_row(42);
+  b.EdgeOf(w, 1, 2, 5).Recv(7, 12, trace::RECV_WAIT, 3);
+  auto& e = *b.Record(0).add_edges();
+  e.set_row(9);
+  e.set_foreign(true);
+  e.set_rank(1);
+  e.set_peer(2);
+  e.set_channel(5);
+  e.set_send(true);
+  e.set_ops_started(1);
+  e.set_has_current(true);
+  e.set_current_op_row(42);
+  // (recorder/flight/handles.h: nonce, kind, row.)
+  e.set_foreign_context(uint64_t{101} << 50 | uint64_t{1} << 46 | b.Raw(w, 1).row());
+  e.set_foreign_parent(uint64_t{101} << 50 | uint64_t{3} << 46 | 42);
+  EXPECT_THAT(RenderRecord(b.Records()[0], {}), HasSubstr("#0")) << "alone it does not know";
+  const std::string text = RenderRecord(b.Records()[0], {}, ForeignEdgesOf(b.Build()));
+  EXPECT_THAT(text, HasSubstr("#7"));
+  EXPECT_THAT(text, HasSubstr("of rank 1 in world"));
+}
+
 TEST(RecordText, AnEmptyRecordIsSaidToBeSo) {
   EXPECT_THAT(RenderRecord(model::Record(), {}), HasSubstr("which process this is is missing"));
 }
