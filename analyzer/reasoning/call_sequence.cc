@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/thresholds.h"
 
 namespace ringscope::reasoning {
@@ -126,6 +127,36 @@ Call CallOf(const Op& op) {
   return call;
 }
 
+uint64_t Call::WidthInBytes() const {
+  switch (func) {
+    case trace::BROADCAST:
+    case trace::ALL_GATHER:
+    case trace::ALL_TO_ALL:
+    case trace::SCATTER:
+    case trace::GATHER:
+      break;
+    default:
+      return 0;
+  }
+  switch (datatype) {
+    case trace::FLOAT16:
+    case trace::BFLOAT16:
+      return 2;
+    case trace::INT32:
+    case trace::UINT32:
+    case trace::FLOAT32:
+      return 4;
+    case trace::INT64:
+    case trace::UINT64:
+    case trace::FLOAT64:
+      return 8;
+    case trace::TYPE_UNKNOWN:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
 const Op* Voter::At(uint64_t position) const {
   const auto it =
       std::lower_bound(ops.begin(), ops.end(), position,
@@ -206,6 +237,18 @@ std::vector<Call> Tail(const Voter& voter, uint64_t position, size_t limit) {
     calls.push_back(CallOf(**it));
   }
   return calls;
+}
+
+std::set<int> WaitingSince(const model::Communicator& communicator, uint64_t first, bool* any) {
+  std::set<int> ranks;
+  *any = false;
+  for (const model::Member& member : communicator.members) {
+    bool waits = member.finalized_open;
+    for (const Op& op : member.ops) waits |= !op.p2p() && op.position() >= first && Open(op);
+    *any |= waits;
+    if (waits && member.job_rank >= 0) ranks.insert(member.job_rank);
+  }
+  return ranks;
 }
 
 // A replaced call is the plainest reading, then calls that changed places, then a call too few or

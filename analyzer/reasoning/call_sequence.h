@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -21,7 +22,14 @@ struct Call {
   int datatype = 0;
   uint64_t count = 0;
   int root = -1;
-  auto Key() const { return std::tie(func, datatype, count, root); }
+  // What only moves data works in bytes: a rank may call them by another type.
+  auto Key() const {
+    const uint64_t width = WidthInBytes();
+    return std::make_tuple(func, width != 0 ? 0 : datatype, width != 0 ? count * width : count,
+                           root);
+  }
+  uint64_t WidthInBytes()
+      const;  // of an element, for functions that move data; 0 for those that compute
   bool operator==(const Call& other) const { return Key() == other.Key(); }
   bool operator<(const Call& other) const { return Key() < other.Key(); }
 };
@@ -62,6 +70,10 @@ std::optional<Split> FirstSplit(const std::vector<Voter>& voters);
 
 // Calls of a voter from `position` on up to the first hole.
 std::vector<Call> Tail(const Voter& voter, uint64_t position, size_t limit);
+
+// Ranks with an unfinished collective at or after the difference; `any` also counts ranks whose job
+// rank is unknown.
+std::set<int> WaitingSince(const model::Communicator& communicator, uint64_t first, bool* any);
 
 // How the odd rank's sequence relates to the others' from the first difference on.
 enum class Shape {

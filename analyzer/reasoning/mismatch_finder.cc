@@ -9,15 +9,19 @@
 // is wrong is the program's intent (docs/localisation.md, What cannot be told apart).
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "analyzer/reasoning/call_sequence.h"
+#include "analyzer/reasoning/divergence_finding.h"
 #include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/signature_chain.h"
 #include "analyzer/reasoning/thresholds.h"
 
 namespace ringscope::reasoning {
@@ -172,20 +176,6 @@ void AddStepEvidence(const Job& job, const Communicator& communicator, uint64_t 
   }
 }
 
-// Ranks with an unfinished collective at or after the difference; `any` also counts ranks whose job
-// rank is unknown.
-std::set<int> Waiting(const Communicator& communicator, uint64_t first, bool* any) {
-  std::set<int> ranks;
-  *any = false;
-  for (const Member& member : communicator.members) {
-    bool waits = member.finalized_open;
-    for (const Op& op : member.ops) waits |= !op.p2p() && op.position() >= first && Open(op);
-    *any |= waits;
-    if (waits && member.job_rank >= 0) ranks.insert(member.job_rank);
-  }
-  return ranks;
-}
-
 // The voter of a camp that kept the most after the difference, so that the comparison reaches far.
 const Voter& Longest(const Camp& camp) {
   return **std::max_element(camp.voters->begin(), camp.voters->end(),
@@ -263,7 +253,7 @@ Candidate Describe(const Job& job, const Communicator& communicator,
         &finding);
   }
 
-  std::set<int> waiting = Waiting(communicator, first, &candidate.stops_job);
+  std::set<int> waiting = WaitingSince(communicator, first, &candidate.stops_job);
   for (int rank : finding.who().ranks()) waiting.erase(rank);
   AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   finding.mutable_cause()->set_id("not established");
@@ -284,13 +274,31 @@ Candidate Describe(const Job& job, const Communicator& communicator,
 
 }  // namespace
 
+// The calls themselves say more than their hash, as long as the first difference is among them.
 std::vector<Candidate> FindMismatches(const model::Job& job) {
   std::vector<Candidate> candidates;
+  std::map<std::pair<uint64_t, int>, int> same_id;
+  for (const Communicator& c : job.communicators) ++same_id[{c.id, c.n_ranks}];
   for (const Communicator& communicator : job.communicators) {
     const std::vector<Voter> voters = Voters(communicator);
-    if (voters.size() < 2) continue;
-    if (const auto split = FirstSplit(voters)) {
-      candidates.push_back(Describe(job, communicator, voters, *split));
+    std::optional<Candidate> rows;
+    std::optional<Split> split;
+    if (voters.size() >= 2) split = FirstSplit(voters);
+    if (split) rows = Describe(job, communicator, voters, *split);
+    const std::optional<Divergence> chains = FindDivergence(job, communicator);
+    if (!chains) {
+      if (rows) candidates.push_back(*std::move(rows));
+      continue;
+    }
+    const bool later = rows && chains->aligned && split->unit.first > chains->differed;
+    const bool earlier = rows && chains->aligned && split->unit.last <= chains->agreed;
+    if (rows && !later) {
+      if (!earlier) AddChainEvidence(job, communicator, *chains, &rows->finding);
+      candidates.push_back(*std::move(rows));
+    } else {
+      candidates.push_back(
+          DescribeDivergence(job, communicator, *chains, rows ? &*rows : nullptr,
+                             same_id[{communicator.id, communicator.n_ranks}] > 1));
     }
   }
   return candidates;
