@@ -123,6 +123,18 @@ bool MessageAwaitsNamedRank(const Candidate& message, const Candidate& stall) {
   return false;
 }
 
+// Ranks that only waited in the stall, and ended later: by a timeout, by hand, by the launcher. (A
+// process whose end stops others is no collateral: liveness findings say so themselves.)
+bool DiedWaiting(const Candidate& stall, const Candidate& death) {
+  if (stall.order != Class::kStall || !stall.stops_job) return false;
+  if (death.stops_job || death.finding.kind() != Kind::process_exited) return false;
+  const auto& waited = stall.finding.collateral().ranks();
+  const auto& dead = death.finding.who().ranks();
+  return !dead.empty() && std::all_of(dead.begin(), dead.end(), [&](int rank) {
+    return std::count(waited.begin(), waited.end(), rank) > 0;
+  });
+}
+
 // a is the reason of b, or of what b says.
 bool Explains(const Candidate& a, const Candidate& b) {
   if (a.order == Class::kPast || b.order == Class::kPlan || b.order == Class::kPast ||
@@ -130,6 +142,7 @@ bool Explains(const Candidate& a, const Candidate& b) {
     return false;
   if (MessageAwaitsNamedRank(b, a)) return true;
   if (MessageAwaitsNamedRank(a, b)) return false;
+  if (DiedWaiting(a, b)) return true;
   if (a.order >= b.order) return false;
   switch (a.order) {
     case Class::kMismatch:
@@ -154,7 +167,7 @@ std::vector<Candidate> Order(std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
   // A reason goes before what it explains. (Explains() has no cycles: it follows the classes, but
-  // for messages that await a named rank.)
+  // for messages that await a named rank and for who died waiting.)
   std::vector<Candidate> ordered;
   std::vector<bool> taken(candidates.size(), false);
   for (size_t round = 0; round < candidates.size(); ++round) {

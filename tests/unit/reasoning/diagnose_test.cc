@@ -140,6 +140,22 @@ TEST_F(Ranking, MissingRankExplainsTheMessagesThatAwaitIt) {
   EXPECT_THAT(Kinds(d), ElementsAre(Kind::missing_rank, Kind::p2p_unmatched));
   EXPECT_THAT(d.findings(0).explains(), ElementsAre(1u));
 }
+TEST_F(Ranking, StallExplainsTheEndOfWhoOnlyWaited) {
+  Candidate stall = Make(Kind::missing_rank, Class::kStall, {2});
+  for (int r : {0, 1}) stall.finding.mutable_collateral()->add_ranks(r);
+  const auto end = [](int rank) {
+    return Make(Kind::process_exited, Class::kLiveness, {rank}, 0, 10, false);
+  };
+  const Diagnosis d = Of({end(0), end(1), end(3), stall});
+  EXPECT_EQ(d.state(), State::hang);
+  ASSERT_EQ(d.findings_size(), 4);
+  EXPECT_EQ(d.findings(0).kind(), Kind::missing_rank);
+  ASSERT_EQ(d.findings(0).explains_size(), 2);
+  for (uint32_t i : d.findings(0).explains()) {
+    EXPECT_NE(d.findings(static_cast<int>(i)).who().ranks(0), 3) << "it did not wait";
+  }
+}
+
 TEST_F(Ranking, PastIsBehindEverything) {
   Candidate past = Make(Kind::process_stopped, Class::kPast, {1}, 0, 0, false);
   EXPECT_EQ(Of({past}).state(), State::recovered);

@@ -108,6 +108,17 @@ TEST(Liveness, FrozenVictimIsNotAccused) {
   EXPECT_THAT(d.findings(0).who().ranks(), ElementsAre(2));
 }
 
+TEST(Liveness, WhoGaveUpWaitingIsExplained) {
+  // Rank 2 is missing and lives on; the others are ended by their timeout.
+  JobBuilder b = Skipping(200);
+  for (int r : {0, 1, 3}) b.LastSeen(r, 100).Saw(2, r, trace::Sibling::GONE, 199);
+  const Diagnosis d = Diagnose(b.Build());
+  ASSERT_EQ(d.findings_size(), 4);
+  EXPECT_EQ(d.findings(0).kind(), Kind::missing_rank);
+  EXPECT_THAT(d.findings(0).who().ranks(), ElementsAre(2));
+  EXPECT_EQ(d.findings(0).explains_size(), 3);
+}
+
 // ---- Creation
 JobBuilder Creating() {
   JobBuilder b(4);
