@@ -42,7 +42,10 @@ struct Direct {
 template <typename Call>
 class Driver {
  public:
-  Driver(Call& call, int version, int rank) : call_(call), api_(version >= 5), rank_(rank) {}
+  // `mask`: the events that the plugin asked for; others are not delivered (nor is what exists only
+  // as their parent).
+  Driver(Call& call, int version, int rank, int mask = 0xfff)
+      : call_(call), api_(version >= 5), rank_(rank), mask_(static_cast<uint32_t>(mask)) {}
 
   // Start and stop of one event: 2 callbacks.
   void Pair() {
@@ -52,7 +55,10 @@ class Driver {
 
   // One all-reduce, enqueued and finished on the GPU on `channels` channels: 12 callbacks and 3 a
   // channel (v4: 4 and 3).
-  void Collective(int channels) { FinishKernel(Enqueue(channels), channels); }
+  void Collective(int channels) {
+    void* coll = Enqueue(channels);
+    if (Asked(abi::kKernelCh)) FinishKernel(coll, channels);
+  }
 
   // The kernel of `coll` starts and ends on each of its channels.
   void FinishKernel(void* coll, int channels) {
@@ -86,9 +92,15 @@ class Driver {
       coll_api = call_.Start(a);
       call_.Stop(coll_api);
       call_.State(group_api, abi::kGroupEndApiStart, nullptr);
-      abi::v5::Descr l = Of(abi::kKernelLaunch, group_api);
-      l.kernel_launch.stream = this;
-      call_.Stop(call_.Start(l));
+      if (Asked(abi::kKernelLaunch)) {
+        abi::v5::Descr l = Of(abi::kKernelLaunch, group_api);
+        l.kernel_launch.stream = this;
+        call_.Stop(call_.Start(l));
+      }
+    }
+    if (!Asked(abi::kColl | abi::kProxyOp | abi::kProxyStep | abi::kKernelCh)) {
+      call_.Stop(group_api);
+      return coll_api;
     }
     abi::v5::Descr g = Of(abi::kGroup, nullptr);
     void* group = call_.Start(g);
@@ -113,12 +125,14 @@ class Driver {
   // takes the first try of two steps and the second try of six (NCCL records SendPeerWait once a
   // try).
   void ProxyOperation(void* parent) {
+    if (!Asked(abi::kProxyOp | abi::kProxyStep)) return;
     void* operation = StartProxyOperation(parent, rank_ + 1);
     abi::StateArgs arguments;
     arguments.proxy_step.trans_size = 0;
     call_.State(operation, abi::kOpInProgress, &arguments);
+    const int n_steps = Asked(abi::kProxyStep) ? kSteps : 0;
     std::array<void*, kSteps> steps;
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < n_steps; ++s) {
       abi::v5::Descr d = Of(abi::kProxyStep, operation);
       d.proxy_step.step = s;
       steps[s] = call_.Start(d);
@@ -151,9 +165,12 @@ class Driver {
     return d;
   }
 
+  bool Asked(uint32_t events) const { return (mask_ & events) != 0; }
+
   Call& call_;
   const bool api_;
   const int rank_;
+  const uint32_t mask_;
   const int32_t pid_ = getpid();
   uint64_t sequence_ = 0;
   uint64_t timer_ = 1;

@@ -23,6 +23,7 @@ table. All plugins, and the empty table, take turns in every round.
   --json          one JSON object instead of the tables
   --drive UNITS   no clock: run UNITS units of --case on the first plugin between write(-1, "begin") and
                   write(-1, "end"), for system call tracers and instruction counters ("-" = the empty table)
+  --api N         speak through table version N (4 to 6; default v5, else v4)
   --case NAME     only cases whose name contains NAME (with --drive: the first such)
 
 A plugin is loaded from a file of this machine; RINGSCOPE_*, NCCL_PROFILE_* and the like reach it as they are set.
@@ -34,6 +35,7 @@ struct Options {
   int rounds = 7;
   int batch = 1000;
   int drive = 0;
+  int api = 0;
   bool json = false;
   std::string only;
   std::vector<std::string> plugins;
@@ -65,6 +67,8 @@ Options Parse(int argc, char** argv) {
       options.batch = Number("--batch", value, 1), ++i;
     } else if (arg == "--drive") {
       options.drive = Number("--drive", value, 1), ++i;
+    } else if (arg == "--api") {
+      options.api = Number("--api", value, 1), ++i;
     } else if (arg == "--case" && value != nullptr) {
       options.only = value, ++i;
     } else if (arg.size() > 1 && arg[0] == '-') {
@@ -95,8 +99,8 @@ struct Subject {
   }
 };
 
-Subject Open(const std::string& path) {
-  Subject subject{path == "-" ? Plugin::Empty() : Plugin::Load(path), {}, nullptr};
+Subject Open(const std::string& path, int api) {
+  Subject subject{path == "-" ? Plugin::Empty() : Plugin::Load(path, api), {}, nullptr};
   for (uint64_t id = 1; id <= kMaxThreads; ++id)
     subject.own.push_back(subject.plugin.Init({.id = id}));
   subject.shared = subject.plugin.Init({.id = kMaxThreads + 1});
@@ -211,14 +215,14 @@ int Run(const Options& options) {
     return 64;
   }
   if (options.drive > 0) {
-    const Subject subject = Open(options.plugins[0]);
+    const Subject subject = Open(options.plugins[0], options.api);
     const uint64_t callbacks = Drive(subject.plugin, cases[0], subject.own[0], options.drive);
     std::printf("%llu callbacks\n", static_cast<unsigned long long>(callbacks));
     Close(subject);
     return 0;
   }
-  std::vector<Subject> subjects = {Open("-")};
-  for (const std::string& path : options.plugins) subjects.push_back(Open(path));
+  std::vector<Subject> subjects = {Open("-", 0)};
+  for (const std::string& path : options.plugins) subjects.push_back(Open(path, options.api));
   std::vector<Row> rows;
   for (const Case& work : cases) {
     for (const Threads& threads : kThreadings)

@@ -58,10 +58,10 @@ template <typename Call, typename F>
 void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work, int units,
               F around) {
   Direct outside{&plugin.table(), context};
-  Driver<Direct> before(outside, plugin.version(), 0);
+  Driver<Direct> before(outside, plugin.version(), 0, plugin.mask());
   before.Pair();  // what a plugin does once a thread
   void* parent = work.work == Case::kProxyOperation ? before.Enqueue(1) : nullptr;
-  Driver<Call> driver(call, plugin.version(), 0);
+  Driver<Call> driver(call, plugin.version(), 0, plugin.mask());
   around([&] {
     switch (work.work) {
       case Case::kPair:
@@ -75,7 +75,7 @@ void RunUnits(Call& call, const Plugin& plugin, void* context, const Case& work,
         break;
     }
   });
-  if (parent != nullptr) before.FinishKernel(parent, 1);
+  if (parent != nullptr && (plugin.mask() & abi::kKernelCh)) before.FinishKernel(parent, 1);
 }
 
 // Lets all threads begin the measured part together.

@@ -35,7 +35,7 @@ Plugin Plugin::Empty() {
   return plugin;
 }
 
-Plugin Plugin::Load(const std::string& path) {
+Plugin Plugin::Load(const std::string& path, int api) {
   // A name without '/' would be searched in the loader's folders; here it is a file.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -44,7 +44,8 @@ Plugin Plugin::Load(const std::string& path) {
     std::exit(66);
   }
   Plugin plugin;
-  for (int version : {5, 4}) {
+  for (int version : {5, 4, 6}) {
+    if (api != 0 ? version != api : version == 6) continue;
     const std::string symbol = "ncclProfiler_v" + std::to_string(version);
     if (void* table = dlsym(library, symbol.c_str())) {
       plugin.table_ = static_cast<const Table*>(table);
@@ -54,14 +55,15 @@ Plugin Plugin::Load(const std::string& path) {
       return plugin;
     }
   }
-  std::fprintf(stderr, "bench: %s has neither ncclProfiler_v5 nor ncclProfiler_v4\n", path.c_str());
+  std::fprintf(stderr, "bench: %s has no table of the version that is wanted (%d; 0: v5 or v4)\n",
+               path.c_str(), api);
   std::exit(66);
 }
 
 void* Plugin::Init(const CommIdentity& comm) const {
   void* context = nullptr;
   int* mask = &g_masks[slot_];
-  if (version_ == 5) {
+  if (version_ >= 5) {
     table_->init(&context, comm.id, mask, "bench", comm.nodes, comm.ranks, comm.rank, &IgnoreLog);
   } else {
     reinterpret_cast<const abi::TableV4*>(table_)->init(

@@ -1,5 +1,5 @@
 // A profiler plugin as NCCL sees it: found with dlopen and dlsym, spoken to through its v5 table,
-// else its v4 table.
+// else its v4 table, or through the one that is asked for.
 #ifndef RINGSCOPE_BENCH_PLUGIN_H_
 #define RINGSCOPE_BENCH_PLUGIN_H_
 
@@ -34,7 +34,8 @@ class Plugin {
   static Plugin Empty();
   // Opens `path` as NCCL does. Never unloaded: a plugin may have threads. Ends the program with a
   // message on failure.
-  static Plugin Load(const std::string& path);
+  // `api`: version of the table, 4 to 6; 0: v5, else v4.
+  static Plugin Load(const std::string& path, int api = 0);
 
   // Creates one communicator; returns its context (may be nullptr, as with NCCL).
   void* Init(const CommIdentity& comm) const;
