@@ -149,7 +149,7 @@ void CheckEdges(const Image& image, uint64_t now, bool quiet) {
       if (handle == 0) continue;
       must(flight::HandleNonce(handle) == image.nonce &&
                flight::KindOf(handle) == flight::HandleKind::kProxyOp &&
-               flight::ProxyOpEdge(handle) == r,
+               (flight::ProxyOpEdge(handle) & image.edge_mask) == r,
            "its operation is none of its own");
       must(!quiet || flight::ProxyOpGeneration(handle) == (stamp & 0x3f),
            "its operation is of an earlier use");
