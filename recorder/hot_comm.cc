@@ -77,18 +77,20 @@ CommRow* OldestTombstone(const Image* image, uint32_t* count) {
 void Bury(Image* image, CommRow* row) {
   const uint64_t index = static_cast<uint64_t>(row - image->comms);
   const uint64_t generation = Load(row->stamp) & 0xffff;
-  row->stamp.store(0, std::memory_order_release);
+  Store(row->stamp, 0);
+  // A reader that sees a word of the row's next use must see that the row was free in between.
+  std::atomic_thread_fence(std::memory_order_release);
   for (uint32_t e = 0; e <= image->edge_mask; ++e) {
     const uint64_t stamp = Load(image->edges[e].stamp);
     if (stamp != 0 && (stamp >> 32 & 0xffff) == index) {
       // The generation stays in the row's `queued` handle (hot_edge.h reads it from there on
       // reuse).
-      image->edges[e].stamp.store(0, std::memory_order_release);
+      Store(image->edges[e].stamp, 0);
     }
   }
   const uint64_t ring = Load(row->ring);
   for (uint32_t i = 0; i <= static_cast<uint32_t>(ring >> 32); ++i) {
-    image->ops[static_cast<uint32_t>(ring) + i].stamp.store(0, std::memory_order_release);
+    Store(image->ops[static_cast<uint32_t>(ring) + i].stamp, 0);
   }
   Store(row->done_group, generation);
 }

@@ -40,6 +40,19 @@ bool Matches(const EdgeRow& row, const Key& key) {
          Load(row.context) == key.context;
 }
 
+// Stamp of a row that a thread is filling (with the new generation in its low bits): no row to anybody else. Bit 63, which
+// every published stamp has, is missing.
+constexpr uint64_t kClaimed = uint64_t{0xfffe} << 32;
+
+// Whether an idle row may be given away by the thread that asks: connections of one communicator have one progress thread,
+// and those of a finalized one have none. Any other thread might use its row again this very moment.
+bool MayTake(const Image* image, const EdgeRow& row, uint64_t stamp, const Key& key) {
+  if (stamp >> 63 == 0 || (stamp >> 24 & flight::kEdgePseudo)) return false;
+  const uint32_t comm = stamp >> 32 & 0xffff;
+  if (comm < image->comm_rows && Load(image->comms[comm].finalized) != 0) return true;
+  return comm == key.comm && Load(row.context) == key.context && !(key.flags & flight::kEdgePseudo);
+}
+
 bool Idle(const EdgeRow& row) {
   const uint64_t ops = Load(row.ops);
   return (ops & 0xffffffff) == ops >> 32;
@@ -70,23 +83,29 @@ EdgeRow* FindOrTake(Image* image, const Key& key, uint64_t now) {
   }
   for (;;) {
     EdgeRow* best = nullptr;
+    uint64_t old = 0;  // its stamp when it was found free or idle
     for (uint32_t i = key.flags & flight::kEdgePseudo ? kMessageWays : kWays; i-- > 0;) {
       const uint64_t stamp = Load(set[i].stamp);
       if (stamp == 0) {
         best = &set[i];
+        old = 0;
         break;
       }
-      if ((stamp >> 24 & flight::kEdgePseudo) || !Idle(set[i])) continue;
-      if (best == nullptr || Load(set[i].changed) < Load(best->changed)) best = &set[i];
+      if (!MayTake(image, set[i], stamp, key) || !Idle(set[i])) continue;
+      if (best != nullptr && Load(set[i].changed) >= Load(best->changed)) continue;
+      best = &set[i];
+      old = stamp;
     }
     if (best == nullptr) {
       Count(image, flight::Counter::kEdgeNoRow);
       return nullptr;
     }
-    uint64_t old = Load(best->stamp);
     uint64_t generation = old != 0 ? old & 0x3f : flight::ProxyOpGeneration(Load(best->queued));
     generation = (generation + 1) & 0x3f;
-    if (!best->stamp.compare_exchange_strong(old, 0, std::memory_order_relaxed)) continue;
+    if (!best->stamp.compare_exchange_strong(old, kClaimed | generation,
+                                             std::memory_order_relaxed)) {
+      continue;
+    }
     std::atomic_thread_fence(std::memory_order_release);
     Fill(best, key, generation, now);
     return best;
@@ -142,7 +161,7 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
       if ((lane & 0xffffffff) == generation) {
         if ((lane >> 32 & 0xffff) != 0xffff) Store(op->proxy_ops, lane + (uint64_t{1} << 32));
       } else {
-        op->proxy_ops.store(generation | uint64_t{1} << 32, std::memory_order_release);
+        Store(op->proxy_ops, generation | uint64_t{1} << 32);  // the whole lane
       }
     }
   }

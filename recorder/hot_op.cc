@@ -277,6 +277,8 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
     Store(row->stream, Load(row->stream) | uint64_t{flight::kOpCopyEngine} << 48);
   const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
   const uint32_t peer = launch.peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(launch.peer);
+  // (As in KernelStart: the stamp may be another thread's store.)
+  std::atomic_thread_fence(std::memory_order_release);
   Store(row->sequence, launch.sequence | static_cast<uint64_t>(peer) << 32);
   row->launch.store(generation | static_cast<uint64_t>(launch.algo) << 32 |
                         static_cast<uint64_t>(launch.proto) << 40 |

@@ -101,6 +101,8 @@ inline uint64_t KernelStart(Image* image, uint64_t parent, uint32_t channel, uin
   const uint64_t now = Ticks();
   const uint64_t lane = Load(row->kernel);
   if ((lane & 0xffffffff) != generation) {
+    // The stamp is another thread's store: whoever sees this lane's new words must see that one, too.
+    std::atomic_thread_fence(std::memory_order_release);
     Store(row->started, now);
     Store(row->gpu_started, gpu_ns);
     Store(row->finished, 0);
@@ -141,7 +143,7 @@ inline void KernelStop(Image* image, uint64_t handle) {
   }
   const uint64_t now = Ticks();
   Store(row->finished, now);
-  Store(row->kernel, lane + (uint64_t{1} << 48));
+  row->kernel.store(lane + (uint64_t{1} << 48), std::memory_order_release);
   flight::CommRow* comm = &image->comms[(Load(row->stamp) >> 32 & 0xffff) & (image->comm_rows - 1)];
   Store(comm->last_progress, now);
   const uint64_t launch = Load(row->launch);

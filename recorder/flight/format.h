@@ -20,8 +20,10 @@
 //  * Every progress fact is one aligned 8-byte word, stored relaxed, valid alone. There is no lock and no seqlock over
 //    progress: a writer killed in mid-update would hide the very row that matters.
 //  * A row is made of lanes; a lane has one writer thread at a time. The first word of each lane is its stamp. The identity
-//    lane is published as: stamp 0 (release fence), fields, stamp (release). A reader takes the stamp (acquire), copies the
-//    row, fences, takes the stamp again; unequal or zero means "no row here".
+//    lane is published as: stamp 0 (release fence), fields, stamp (release). A reader takes the stamp, copies the row word by
+//    word (all acquire), takes the stamp again; unequal or zero means "no row here". The other lanes are published as:
+//    release fence, fields, lane stamp (release). tests/protocol proves that each of these orders is needed, and enough.
+//    (A reader of a copy of the file, made while its owner ran, must have copied the stamps before and after.)
 //  * A lane whose generation differs from the identity lane's generation belongs to an earlier use of the row: it is void.
 //  * A row of an unfinished operation is never given to another one. What finds no room is counted (enum Counter).
 //  * Nothing in the file is a pointer to be followed. A hostile or damaged file can make every word any value: readers

@@ -109,10 +109,11 @@ inline bool CopyRow(const Row& from, Row* to) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     const uint64_t before = source[0].load(std::memory_order_acquire);
     if (before == 0) return false;
-    for (size_t i = 0; i < sizeof(Row) / sizeof(Word); ++i) {
-      target[i].store(source[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    // Acquire: the first word of a lane says that the lane's other words, which follow it, are there; and no word is of a
+    // later use than the second look at the stamp.
+    for (size_t i = 1; i < sizeof(Row) / sizeof(Word); ++i) {
+      target[i].store(source[i].load(std::memory_order_acquire), std::memory_order_relaxed);
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (source[0].load(std::memory_order_relaxed) == before) {
       target[0].store(before, std::memory_order_relaxed);
       return true;
