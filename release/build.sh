@@ -30,7 +30,7 @@ done
 command -v debootstrap > /dev/null || skip "no debootstrap here (Debian package debootstrap)"
 # Mounts of our own go away with this process, whatever ends it.
 if [ -z "${RINGSCOPE_OWN_MOUNTS:-}" ]; then
-  if unshare --mount --propagation private true 2> /dev/null; then
+  if unshare --mount --propagation private true ; then
     RINGSCOPE_OWN_MOUNTS=yes exec unshare --mount --propagation private "$PWD/release/build.sh" \
       --root "$root" ${mirror:+--mirror "$mirror"}
   fi
@@ -49,10 +49,11 @@ fi
 
 # Only what the library needs: whatever else is missing in there is missed by nothing.
 rm -rf --one-file-system "$root/src" "$root/build"
-mkdir "$root/src"
-cp -r CMakeLists.txt cmake recorder plugin release "$root/src"
+mkdir -p "$root/src/tests"
+cp -r CMakeLists.txt cmake recorder plugin release bench "$root/src"
+cp -r tests/interface "$root/src/tests"
 if [ -n "${RINGSCOPE_OWN_MOUNTS:-}" ]; then
-  mount -t proc proc "$root/proc" 2> /dev/null || echo "release/build.sh: no /proc in the root: not allowed to mount it"
+  mount -t proc proc "$root/proc"  || echo "release/build.sh: no /proc in the root: not allowed to mount it"
 fi
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C "$@"; }
 
@@ -64,6 +65,7 @@ if ! { in_root cmake -S /src -B /build -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_LI
   exit 1
 fi
 in_root /build/smoke /build/libringscope.so
+in_root /build/interface_model --callbacks 3000000 
 cp "$root/build/libringscope.so" "$out/"
 ln -sf libringscope.so "$out/libnccl-profiler-ringscope.so"
 RINGSCOPE_GLIBC_LIMIT=2.17 python3 -B tests/rules/binary_rules.py "$out/libringscope.so"

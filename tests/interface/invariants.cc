@@ -9,7 +9,6 @@
 #include "recorder/flight/handles.h"
 #include "recorder/flight/rows.h"
 #include "tests/interface/dice.h"
-#include "tests/unit/recorder/trace_file.h"
 
 namespace ringscope::interface_model {
 namespace {
@@ -183,17 +182,6 @@ void CheckTables(const Image& image, uint64_t now, bool quiet) {
   }
   CheckEdges(image, now, quiet);
   CheckThreads(image, now);
-}
-
-uint64_t CheckEncoding(const Image& image) {
-  std::string error;
-  const std::string bytes = Encode(image.header, image.header->file_bytes, {}, &error);
-  if (!error.empty()) Violation("the encoder says: " + error);
-  Require(bytes.size() <= flight::kMaxTraceBytes, "the trace is larger than any may be");
-  const TraceFile file = ReadTrace(bytes);
-  if (!file.error.empty()) Violation("the trace does not read back: " + file.error);
-  Require(file.Complete(), "the trace lacks its end");
-  return bytes.size();
 }
 
 }  // namespace ringscope::interface_model
