@@ -132,6 +132,8 @@ Candidate DescribeDivergence(const Job& job, const Communicator& c, const Diverg
   Finding& finding = candidate.finding;
   finding.set_kind(Kind::collective_mismatch);
   finding.set_confidence(ConfidenceOf(c, d, ambiguous));
+  if (d.by_launch && finding.confidence() == Confidence::established)
+    finding.set_confidence(Confidence::probable);
   finding.mutable_who()->add_communicators(c.Label());
   AddRanks(JobRanks(d.odd), finding.mutable_who()->mutable_ranks());
   const std::string where = absl::StrCat(RangeText(d), " of communicator ", c.Label());

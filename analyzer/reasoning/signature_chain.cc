@@ -134,6 +134,7 @@ class Comparison {
     if (!(clear ? Outvoted(*vote) : Tie(*vote))) return std::nullopt;
     const Member& other = *(clear ? found_.odd[0] : found_.sides[1][0]);
     if (RowsAgree(found_.reference(), other, found_.agreed, found_.differed)) return std::nullopt;
+    found_.by_launch = !found_.reference().raw->api_events();
     found_.aligned = Aligned(found_.reference()) && Aligned(other);
     return std::move(found_);
   }

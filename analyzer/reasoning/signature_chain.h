@@ -35,6 +35,8 @@ struct Divergence {
       0;  // ranks with a chain of another kind, or of a process that lost where groups end
   // Positions of the chains are those of the operations. Not so where captured graphs were played.
   bool aligned = false;
+  // From launch events: a group is a kernel plan there, and which calls share one is NCCL's choice.
+  bool by_launch = false;
   const model::Member& reference() const { return *sides[0][0]; }
 };
 

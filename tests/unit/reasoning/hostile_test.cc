@@ -9,6 +9,7 @@
 #include <random>
 
 #include "analyzer/reasoning/finders.h"
+#include "tests/unit/testing/chain_writer.h"
 #include "tests/unit/testing/job_builder.h"
 
 namespace ringscope::reasoning {
@@ -113,6 +114,26 @@ JobBuilder Busy(Mutator* mutator) {
     b.Stalled(world, r, 5, 4, 60, mutator->Coin() ? 70 : 0);
   }
   b.Coll(pair, 0, 1).Running();
+  for (int r = 0; r < 4; ++r) {
+    testing::ChainWriter chain;
+    chain.Calls(1000);
+    chain.Call(r == 3 ? 7 : 1024);
+    chain.Calls(100);
+    const uint64_t entered = b.Raw(world, r).collectives();
+    chain.WriteTo(&b.Raw(world, r));
+    if (mutator->Coin()) b.Raw(world, r).set_collectives(entered);
+  }
+  // Rank 0 drives a send of rank 1 (recorder/flight/handles.h).
+  trace::Edge& foreign = *b.Record(0).add_edges();
+  foreign.set_foreign(true);
+  foreign.set_rank(1);
+  foreign.set_peer(2);
+  foreign.set_send(true);
+  foreign.set_ops_started(3);
+  foreign.set_has_current(true);
+  foreign.set_current_op_row(2);
+  foreign.set_foreign_context(uint64_t{101} << 50 | uint64_t{1} << 46 | b.Raw(world, 1).row());
+  foreign.set_foreign_parent(uint64_t{101} << 50 | uint64_t{3} << 46 | 4);
   return b;
 }
 

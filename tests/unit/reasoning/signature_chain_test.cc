@@ -242,6 +242,19 @@ TEST(SignatureChain, ReplaysOfGraphsShowOnlyWhereTheyHaveProxyOperations) {
   EXPECT_THAT(c.Find(), IsEmpty());
 }
 
+TEST(SignatureChain, LaunchesAreLessSureThanCalls) {
+  Chains c(4);
+  c.Run(1000, 900, {1});
+  for (int r = 0; r < 4; ++r) {
+    c.b.Raw(c.w, r).set_api_events(false);
+    c.b.Raw(c.w, r).set_profiler_api(4);
+  }
+  const auto found = c.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(RanksOf(found[0]), ElementsAre(1));
+  EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
+}
+
 TEST(SignatureChain, AProcessThatLostItsGroupsIsNotCompared) {
   Chains c(4);
   c.Run(1000, 900, {1});
