@@ -65,7 +65,7 @@ if ! { in_root cmake -S /src -B /build -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_LI
   exit 1
 fi
 in_root /build/smoke /build/libringscope.so
-in_root /build/interface_model --callbacks 3000000 
+in_root /build/interface_model --callbacks 3000000
 cp "$root/build/libringscope.so" "$out/"
 ln -sf libringscope.so "$out/libnccl-profiler-ringscope.so"
 RINGSCOPE_GLIBC_LIMIT=2.17 python3 -B tests/rules/binary_rules.py "$out/libringscope.so"
