@@ -133,6 +133,7 @@ class GpuWriter : public StallWords {
       AddHostInEdges(node, &f);
     }
     a_.Describe(group, &c);
+    LeaveOutHosts(hosts, &f);
     AddMissingNote(group, &f);
     AddNote(&f,
             "inside the host the ranks see each other's data without network steps: which of its "
@@ -142,6 +143,18 @@ class GpuWriter : public StallWords {
             absl::StrCat("ssh ", ShellHost(*hosts.begin()),
                          " 'nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm'"));
     return c;
+  }
+  // One of these hosts' ranks is why the others wait: none of them is said to wait only.
+  void LeaveOutHosts(const std::set<std::string>& hosts, Finding* f) const {
+    std::set<int> there;
+    const auto& host_of = a_.input.graph.hosts;
+    for (size_t r = 0; r < host_of.size(); ++r) {
+      if (hosts.count(host_of[r])) there.insert(static_cast<int>(r));
+    }
+    std::set<int> waiting(f->collateral().ranks().begin(), f->collateral().ranks().end());
+    for (int rank : a_.JobRanks(there)) waiting.erase(rank);
+    f->mutable_collateral()->clear_ranks();
+    AddRanks(waiting, f->mutable_collateral()->mutable_ranks());
   }
   void AddHostInEdges(const Node& unit, Finding* f) const {
     Node in;

@@ -188,6 +188,15 @@ Finding First(const JobBuilder& b) {
   return d.findings_size() > 0 ? d.findings(0) : Finding();
 }
 
+TEST(StallFinder, RanksOfTheHostThatStandsStillDoNotOnlyWait) {
+  JobBuilder b(8);
+  testing::TwoHostsJob(b, Same(8));
+  const Diagnosis d = Diagnose(b.Build());
+  ASSERT_GE(d.findings_size(), 1);
+  EXPECT_THAT(d.findings(0).who().hosts(), UnorderedElementsAre("hostA"));
+  EXPECT_THAT(d.findings(0).collateral().ranks(), UnorderedElementsAre(4, 5, 6, 7));
+}
+
 TEST(StallFinder, HalfThatHasNotEnteredIsNotAccused) {
   JobBuilder b(4);
   const auto w = testing::World(b, Same(4), 10);
