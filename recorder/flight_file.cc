@@ -332,6 +332,8 @@ Image ImageAt(unsigned char* base) {
   image.comm_rows = desc(Table::kComms).rows;
   image.op_rows = desc(Table::kOps).rows;
   image.edge_mask = desc(Table::kEdges).rows - 1;
+  image.stream = nullptr;
+  image.steps = nullptr;
   return image;
 }
 

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "recorder/hot_stream.h"
+
 namespace ringscope::recorder {
 namespace {
 
@@ -77,6 +79,7 @@ CommRow* OldestTombstone(const Image* image, uint32_t* count) {
 void Bury(Image* image, CommRow* row) {
   const uint64_t index = static_cast<uint64_t>(row - image->comms);
   const uint64_t generation = Load(row->stamp) & 0xffff;
+  KeepCommIfStreaming(image, row);
   Store(row->stamp, 0);
   // A reader that sees a word of the row's next use must see that the row was free in between.
   std::atomic_thread_fence(std::memory_order_release);

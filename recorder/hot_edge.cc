@@ -1,6 +1,7 @@
 #include "recorder/hot_edge.h"
 
 #include "recorder/flight/steps.h"
+#include "recorder/hot_stream.h"
 
 namespace ringscope::recorder {
 namespace {
@@ -190,11 +191,21 @@ void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
   for (uint32_t f = 0; f <= field; ++f) {
     const uint32_t have = steps >> 16 * f & 0xffff;
     if (have >= reached) continue;
+    if (image->steps != nullptr) {
+      // All but the one that was told: its entry comes with its bytes (StepReach).
+      const uint32_t end = f == field ? reached - 1 : reached;
+      for (uint32_t s = have; s < end; ++s) KeepStep(image, image->steps, edge, s, f, now, 0);
+    }
     Store(edge->entered[f], Load(edge->entered[f]) + now * (reached - have));
     steps += static_cast<uint64_t>(reached - have) << 16 * f;
   }
   Store(edge->steps, steps);
   Store(edge->changed, now);
+}
+
+void StreamReach(Image* image, const EdgeRow* edge, uint32_t reached, uint32_t field,
+                 uint64_t bytes) {
+  KeepStep(image, image->steps, edge, reached - 1, field, Load(edge->changed) & ~uint64_t{1}, bytes);
 }
 
 void BeginOp(EdgeRow* edge, uint64_t proxy_op) {

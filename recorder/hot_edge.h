@@ -83,6 +83,10 @@ inline uint64_t StepStart(Image* image, uint64_t parent, uint32_t step) {
 // before: all of them are entered now. Cold.
 void ReachFar(Image* image, flight::EdgeRow* edge, uint32_t reached, uint32_t field);
 
+// The entry of a step for RINGSCOPE_STREAM=steps.
+void StreamReach(Image* image, const flight::EdgeRow* edge, uint32_t reached, uint32_t field,
+                 uint64_t bytes);
+
 // A state or the stop (field 3) of a step whose handle IsOurs(). `peer_wait`: SendPeerWait comes
 // with each attempt to send; a repetition is no progress. `handed_over`: SendWait follows the
 // accepted attempt at once, so when there was one attempt only, it needs no clock of its own.
@@ -114,6 +118,8 @@ inline void StepReach(Image* image, uint64_t handle, uint32_t field, bool peer_w
     Store(edge->changed, now);
   }
   if (bytes != 0) Store(edge->bytes, Load(edge->bytes) + bytes);
+  if (__builtin_expect(image->steps != nullptr, 0))
+    StreamReach(image, edge, reached, field, bytes);
 }
 
 }  // namespace ringscope::recorder

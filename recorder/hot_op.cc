@@ -2,6 +2,7 @@
 
 #include "recorder/flight/chain.h"
 #include "recorder/hot_edge.h"
+#include "recorder/hot_stream.h"
 
 namespace ringscope::recorder {
 namespace {
@@ -153,6 +154,7 @@ uint64_t OpenOp(Image* image, flight::CommRow* comm, flight::ThreadRow* thread, 
     Store(comm->no_row, Load(comm->no_row) + 1);
     return NoRow(image, p2p);
   }
+  KeepOpIfStreaming(image, comm, row);
   // The generation of a ring's turn: rows of another turn, and of another owner of the ring,
   // differ.
   uint32_t generation = static_cast<uint32_t>(Load(row->launch) & 0xffffffff);

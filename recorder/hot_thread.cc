@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "recorder/stream_door.h"
+
 namespace ringscope::recorder {
 
 __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr};
@@ -24,6 +26,9 @@ flight::ThreadRow* Take(Image* image, flight::ThreadRow* row, uint64_t expected,
   Store(row->position, 0);
   Store(row->group_p2p, 0);
   Store(row->group_tail, 0);
+  // A ring stays with the thread that took it: our thread frees it when that one has ended.
+  if (image->stream != nullptr)
+    image->stream->ring_of[row - image->threads].store(0, std::memory_order_relaxed);
   t_slot.row = row;
   t_slot.table = image->threads;
   return row;

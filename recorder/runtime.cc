@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "recorder/anchor.h"
+#include "recorder/hot_thread.h"
 #include "recorder/state.h"
+#include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/watch_thread.h"
 
@@ -102,6 +104,7 @@ bool DoStart() {
   }
   if (!MakeFlightFile(runtime->settings, identity, &runtime->file)) return false;
   runtime->image = ImageAt(runtime->file.base);
+  PrepareStream(runtime);
 
   flight::FileHeader* header = runtime->image.header;
   const uint64_t spent = MonotonicNs() - first.monotonic_ns;
@@ -128,6 +131,7 @@ bool DoStart() {
     Count(&runtime->image, flight::Counter::kForked);
   }
   if (!StartWatchThread(runtime)) {
+    runtime->image.stream = runtime->image.steps = nullptr;
     Say("no thread could be started: stalls will not be noticed and no traces written; the flight "
         "file is kept");
   }

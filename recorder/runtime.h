@@ -10,6 +10,8 @@
 
 namespace ringscope::recorder {
 
+struct StreamDoor;
+
 // The tables of this process. Fixed for the life of the process once published; never unmapped (late callbacks).
 struct Image {
   flight::FileHeader* header;
@@ -23,6 +25,8 @@ struct Image {
   uint32_t comm_rows;  // of the three tables; powers of two
   uint32_t op_rows;
   uint32_t edge_mask;  // rows - 1
+  StreamDoor* stream;  // RINGSCOPE_STREAM=ops, steps; else nullptr (stream_door.h)
+  StreamDoor* steps;   // RINGSCOPE_STREAM=steps; else nullptr
 };
 
 // What a child process must not find: a page by itself, which the kernel zeroes in every child that gets a copy of this

@@ -60,6 +60,19 @@ bool IsWord(const char* s, const char* const* words) {
   return false;
 }
 
+// Number of `s` among the words of "off|on"; false when it is none of them.
+bool ParseWord(const char* words, const char* s, uint64_t* value) {
+  const size_t n = strlen(s);
+  *value = 0;
+  for (const char* w = words;; ++*value) {
+    const char* end = strchr(w, '|');
+    const size_t length = end ? static_cast<size_t>(end - w) : strlen(w);
+    if (length == n && strncasecmp(w, s, n) == 0) return true;
+    if (!end) return false;
+    w = end + 1;
+  }
+}
+
 bool ParseNumber(const SettingInfo& info, const char* s, uint64_t* value) {
   static const char* const kOn[] = {"1", "on", "true", "yes", nullptr};
   static const char* const kOff[] = {"0", "off", "false", "no", nullptr};
@@ -73,6 +86,8 @@ bool ParseNumber(const SettingInfo& info, const char* s, uint64_t* value) {
     case SettingType::kMask:
       if (!ParseMask(s, value)) return false;
       break;
+    case SettingType::kWord:
+      return ParseWord(info.words, s, value);
     default: {
       const char* end = ParseUint(s, value);
       if (!end || *end != 0) return false;
@@ -148,6 +163,16 @@ const SettingInfo kSettings[] = {
     {"RINGSCOPE_VERBOSE", SettingType::kFlag, "0",
      "1 also says on stderr where the flight file is and each trace that was written.", false,
      RS_FIELD(verbose), 0, 1},
+    {"RINGSCOPE_STREAM", SettingType::kWord, "off",
+     "ops: every operation that is over also goes to a file beside the traces; steps: every transition of a network "
+     "step, too (docs/recorder.md, Streaming). off, ops or steps.",
+     false, RS_FIELD(stream), 0, 2, "off|ops|steps"},
+    {"RINGSCOPE_STREAM_RATE", SettingType::kCount, "1048576",
+     "Bytes a second that a process's stream takes at most. What is over is left out and counted.", false,
+     RS_FIELD(stream_rate), 4096, uint64_t{1} << 40},
+    {"RINGSCOPE_STREAM_BYTES", SettingType::kCount, "268435456",
+     "Bytes that a process's stream files hold at most; the oldest of them goes when there is no room for the newest.",
+     false, RS_FIELD(stream_bytes), 65536, uint64_t{1} << 50},
     {"RINGSCOPE_HOST", SettingType::kText, "",
      "Pretend to run on the host of this name.", true, RS_FIELD(host), 0, 0},
     {"RINGSCOPE_BOOT_ID", SettingType::kText, "",
@@ -209,6 +234,13 @@ void FormatSetting(const Settings& settings, const SettingInfo& info, char* text
     case SettingType::kMask:
       if (number != kEventsByRelease) out.AddHex(number);
       break;
+    case SettingType::kWord: {
+      const char* word = info.words;
+      for (; number > 0 && strchr(word, '|'); --number) word = strchr(word, '|') + 1;
+      const char* end = strchr(word, '|');
+      out.Add(word, end ? static_cast<size_t>(end - word) : strlen(word));
+      break;
+    }
     default:
       out.AddUint(number);
   }

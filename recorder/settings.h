@@ -18,6 +18,9 @@ struct Settings {
   uint64_t events;     // profiler event bits; kEventsByRelease: as the NCCL release allows
   uint64_t traces;     // traces a process at most; 0: none
   uint64_t verbose;
+  uint64_t stream;        // enum StreamLevel
+  uint64_t stream_rate;   // bytes a second that go to stream files at most
+  uint64_t stream_bytes;  // that a process's stream files hold at most
   char dir[768];  // where traces go; made absolute by ReadSettings
   char flight_dir[512];
   char job[128];
@@ -32,7 +35,7 @@ inline constexpr uint64_t kEventsByRelease = ~uint64_t{0};
 // copy-engine events.
 inline constexpr uint32_t kDefaultEvents = 0xF5F;
 
-enum class SettingType { kFlag, kCount, kMask, kSeconds, kPath, kText };
+enum class SettingType { kFlag, kCount, kMask, kSeconds, kPath, kText, kWord };
 
 struct SettingInfo {
   const char* name;
@@ -43,6 +46,7 @@ struct SettingInfo {
   size_t offset;             // in Settings
   size_t size;
   uint64_t low, high;  // accepted range (ns for kSeconds); texts: unused
+  const char* words = nullptr;  // kWord: what is accepted, "off|on"; the value is the number of the word
 };
 
 // The table and its length.

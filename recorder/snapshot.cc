@@ -20,8 +20,8 @@ bool IsLast(flight::Reason reason) {
   return reason == flight::Reason::kFinalize || reason == flight::Reason::kExit;
 }
 
-// The few that happen; strerror is not ours to call from a thread of a foreign process (it may
-// allocate).
+}  // namespace
+
 const char* ErrorText(int error) {
   switch (error) {
     case ENOSPC:
@@ -53,8 +53,6 @@ const char* ErrorText(int error) {
   }
   return nullptr;
 }
-
-}  // namespace
 
 const char* ReasonName(flight::Reason reason) {
   switch (reason) {

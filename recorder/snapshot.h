@@ -40,6 +40,10 @@ class SnapshotWriter {
   char last_slot_[1280];  // the finalize or exit trace, to be replaced by the next
 };
 
+// What an errno of a write means, for the few that happen; nullptr for the others. (strerror is not ours to call from a
+// thread of a foreign process: it may allocate.)
+const char* ErrorText(int error);
+
 // "stall", "finalize", ...: as in file names.
 const char* ReasonName(flight::Reason reason);
 

@@ -20,6 +20,7 @@ struct Runtime {
   Identity identity;
   Settings settings;
   unsigned char* scratch;             // kThreadScratchBytes of our thread, mapped by Start()
+  unsigned char* stream_memory;       // of stream.cc; nullptr: RINGSCOPE_STREAM is off
   std::atomic<uint32_t> wake;         // futex: our thread sleeps on it; any change wakes it
   std::atomic<uint32_t> thread_runs;  // 1 while our thread serves this process
   std::atomic<uint32_t> exit_done;    // futex: 1 once the exit snapshot was handled

@@ -17,6 +17,7 @@
 #include "recorder/siblings.h"
 #include "recorder/snapshot.h"
 #include "recorder/stall.h"
+#include "recorder/stream.h"
 #include "recorder/sys.h"
 
 namespace ringscope::recorder {
@@ -154,6 +155,21 @@ void BecomeOrdinary() {
   syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &normal);
 }
 
+// Until the next heartbeat is due, or somebody asks for something. What streams is drained meanwhile.
+void Rest(Runtime* runtime, Pace* pace, Streamer* streamer, uint32_t seen, uint64_t period_ns) {
+  const uint64_t until = MonotonicNs() + period_ns;
+  for (uint64_t left = period_ns;;) {
+    const uint64_t sleep = streamer && streamer->PollNs() < left ? streamer->PollNs() : left;
+    pace->BeforeSleep();
+    FutexWait(&runtime->wake, seen, sleep);
+    pace->AfterSleep(sleep);
+    const uint64_t now = MonotonicNs();
+    if (now >= until || !streamer || runtime->wake.load(std::memory_order_acquire) != seen) return;
+    left = until - now;
+    streamer->Drain();
+  }
+}
+
 constexpr size_t kWatchBytes = (sizeof(Watch) + 4095) & ~size_t{4095};
 
 void* Run(void* arg) {
@@ -165,6 +181,7 @@ void* Run(void* arg) {
   if (runtime->file.directory[0]) {
     ReapFlightFiles(runtime->file.directory, runtime->identity, runtime->file.name);
   }
+  Streamer* streamer = Streamer::Of(runtime);
   const uint64_t period_ns = uint64_t{header->heartbeat_period_ms} * 1000000;
   for (;;) {
     const uint32_t seen = runtime->wake.load(std::memory_order_acquire);
@@ -174,10 +191,9 @@ void* Run(void* arg) {
     KeepOwnerLock(&runtime->file);
     header->heartbeat.store(now.ticks, std::memory_order_relaxed);
     header->heartbeats.fetch_add(1, std::memory_order_relaxed);
+    if (streamer) streamer->Round(now.ticks, asked);  // first: a trace of the end closes the matter
     watch->Round(now.ticks, asked);
-    watch->pace.BeforeSleep();
-    FutexWait(&runtime->wake, seen, period_ns);
-    watch->pace.AfterSleep(period_ns);
+    Rest(runtime, &watch->pace, streamer, seen, period_ns);
   }
   return nullptr;
 }

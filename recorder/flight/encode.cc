@@ -120,4 +120,13 @@ EncodeResult EncodeTrace(const void* data, size_t size, const EncodeOptions& opt
   return result;
 }
 
+bool EncodeIdentityOf(const void* data, size_t size, WireWriter* w) {
+  ImageView image;
+  if (image.Open(data, size) != nullptr) return false;
+  const EncodeOptions options;
+  Encoder e(image, options, *w);
+  EncodeIdentity(&e);
+  return true;
+}
+
 }  // namespace ringscope::flight

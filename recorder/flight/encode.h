@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "recorder/flight/wire_writer.h"
+
 namespace ringscope::flight {
 
 inline constexpr char kTraceMagic[9] = "RNGTRC01";  // 8 bytes
@@ -44,6 +46,10 @@ inline constexpr size_t kMaxTraceBytes = 8 << 20;
 // `image` must be aligned to 8 bytes and stay mapped; it may change meanwhile.
 EncodeResult EncodeTrace(const void* image, size_t size, const EncodeOptions& options,
                          void* scratch, size_t scratch_bytes, Sink sink, void* ctx);
+
+// Process, clock and settings of an image, as fields of a Trace: what a stream file says about itself. False when `image`
+// cannot be read.
+bool EncodeIdentityOf(const void* image, size_t size, WireWriter* writer);
 
 }  // namespace ringscope::flight
 

@@ -258,4 +258,10 @@ void EncodeHead(Encoder* e) {
   EncodeLiveness(e);
 }
 
+void EncodeIdentity(Encoder* e) {
+  EncodeProcess(e);
+  EncodeClock(e);
+  EncodeSettings(e);
+}
+
 }  // namespace ringscope::flight

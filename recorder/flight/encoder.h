@@ -47,6 +47,9 @@ void TakeSurvey(Encoder* e);
 void EncodeHead(Encoder* e);
 void EncodeNotSeen(Encoder* e);
 
+// Trace.process, clock and settings only.
+void EncodeIdentity(Encoder* e);
+
 // One Trace.communicators entry; nothing if the row is free.
 void EncodeCommunicator(Encoder* e, uint32_t index);
 

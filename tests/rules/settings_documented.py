@@ -16,7 +16,7 @@ TOOL = None
 PAGE = "docs/settings.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 ENTRY = re.compile(r'\{("RINGSCOPE\w*"), SettingType::k(\w+), ("[^"]*"),\s*((?:"(?:\\.|[^"\\])*"\s*)+),\s*(true|false),')
-TYPES = {"Flag": "0 or 1", "Count": "number", "Mask": "bits", "Seconds": "seconds", "Path": "path", "Text": "text"}
+TYPES = {"Flag": "0 or 1", "Count": "number", "Mask": "bits", "Seconds": "seconds", "Path": "path", "Text": "text", "Word": "word"}
 
 
 def settings(text):
