@@ -404,6 +404,8 @@ void Streamer::WriteChunk(bool last) {
       written = result == StreamFiles::Result::kYes;
       if (written) ++sequence_;
       if (!files_.usable()) {
+        lost_before_[0] += batch_.op_count;
+        lost_before_[1] += batch_.step_count;
         closed_ = true;
         door_->closed.store(1, std::memory_order_relaxed);
       }

@@ -13,6 +13,7 @@
 
 #include "analyzer/ingest/flight_reader.h"
 #include "analyzer/ingest/gzip.h"
+#include "analyzer/ingest/stream_reader.h"
 #include "analyzer/ingest/trace_reader.h"
 
 namespace ringscope::ingest {
@@ -127,6 +128,7 @@ class Walk {
     if (LooksLikeGzip(*head)) return Compressed(path, *head);
     if (LooksLikeTrace(*head)) return Keep(path, ReadTrace(path, progress_));
     if (LooksLikeFlight(*head)) return Keep(path, ReadFlight(path, progress_));
+    if (LooksLikeStream(*head)) return Keep(path, ReadStream(path, nullptr, progress_));
     Other(path, *head);
   }
 
@@ -157,6 +159,10 @@ class Walk {
       ++out_.damaged;
       return Problem(ParseFlight(head, path).status());
     }
+    if (absl::EndsWith(path, ".stream")) {
+      ++out_.damaged;
+      return Problem(ParseStream(head, path, nullptr).status());
+    }
     if (LooksLikeNcclLog(head)) {
       out_.nccl_logs.push_back(path);
     } else {
@@ -177,6 +183,16 @@ class Walk {
     out_.records.push_back(
         {std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
   }
+  void Keep(const std::string& path, absl::StatusOr<StreamSummary> file) {
+    if (!file.ok()) {
+      ++out_.damaged;
+      return Problem(file.status());
+    }
+    out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
+    const trace::StreamLoss& l = file->lost;
+    out_.streams.push_back({path, file->operations, file->steps,
+                            l.operations_no_room() + l.operations_over_rate() + l.steps_no_room() + l.steps_over_rate()});
+  }
   void Keep(const std::string& path, absl::StatusOr<FlightFile> file) {
     if (!file.ok()) {
       ++out_.damaged;
@@ -196,6 +212,22 @@ class Walk {
 
 std::vector<std::string> Collected::Sentences() const {
   std::vector<std::string> out = problems;
+  if (!streams.empty()) {
+    uint64_t operations = 0, steps = 0, lost = 0;
+    std::vector<std::string> names;
+    for (const CollectedStream& s : streams) {
+      names.push_back(s.path);
+      operations += s.operations;
+      steps += s.steps;
+      lost = std::max(lost, s.lost);
+    }
+    std::string text = absl::StrCat(streams.size(), streams.size() == 1 ? " stream file holds" : " stream files hold",
+                                    " the history of ", operations, " operations");
+    if (steps != 0) absl::StrAppend(&text, " and ", steps, " step transitions");
+    if (lost != 0) absl::StrAppend(&text, " (with gaps: up to ", lost, " entries of one process were lost)");
+    out.push_back(absl::StrCat(text, "; the diagnosis rests on traces and flight files alone, `ringscope show` prints these: ",
+                               Listed(names, 3)));
+  }
   if (!nccl_logs.empty()) {
     out.push_back(absl::StrCat(nccl_logs.size(),
                                nccl_logs.size() == 1 ? " NCCL log was" : " NCCL logs were",

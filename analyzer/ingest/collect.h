@@ -11,8 +11,16 @@
 
 namespace ringscope::ingest {
 
+// A stream file (stream_reader.h): history, no state of a process, so it is no record.
+struct CollectedStream {
+  std::string path;
+  uint64_t operations = 0, steps = 0;
+  uint64_t lost = 0;  // operations and steps that the process counted as lost
+};
+
 struct Collected {
   std::vector<model::Record> records;
+  std::vector<CollectedStream> streams;
   std::vector<std::string> problems;   // "file: byte N: what; remedy", damaged and unreadable files
   std::vector<std::string> nccl_logs;  // recognised, not read by this version
   std::vector<std::string> unknown;    // files that are nothing we know
