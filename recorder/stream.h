@@ -22,6 +22,9 @@ namespace ringscope::recorder {
 // the setting is off; off with one line on stderr when there is no memory.
 void PrepareStream(Runtime* runtime);
 
+// How often the rings are looked at while they do not fill.
+inline constexpr uint64_t kStreamPollNs = 50000000;
+
 class Streamer {
  public:
   // Our thread's streamer, ready; nullptr when streaming is off.
@@ -58,6 +61,7 @@ class Streamer {
   void Look(uint32_t comm, bool ending, uint64_t now_ticks, const flight::ClockMap& clock);
   bool IsOver(const flight::OpView& op, const flight::CommFacts& facts, uint64_t now_ticks) const;
   void Add(const flight::OpView& op, uint32_t comm_generation, flight::StreamEnd end, const flight::ClockMap& clock);
+  bool Identify(uint32_t row, uint32_t generation, flight::StreamComm* c) const;
   uint32_t CommOfBatch(uint32_t row, uint32_t generation);
   void AddTransfer(uint32_t edge, EdgeState* state, uint32_t row_low, uint64_t ticks);
   void MakeRoom();
@@ -80,6 +84,8 @@ class Streamer {
   EdgeState edges_[flight::kEdgeRows];
   flight::StreamComm buried_[16];  // communicators whose rows are void; the newest overwrite the oldest
   uint32_t buried_count_;
+  flight::StreamComm looked_at_;   // the communicator of the newest Look()
+  flight::OpView found_[flight::kMostRingRows];  // what that found
   uint16_t comm_of_batch_[flight::kCommRows];  // by row: index + 1 to try first
   flight::StreamBatch batch_;
   unsigned char chunk_[kStreamFrame + flight::kMaxStreamChunk];

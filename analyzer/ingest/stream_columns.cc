@@ -56,7 +56,6 @@ class Operations {
  private:
   struct Last {
     uint64_t position[2] = {0, 0};
-    uint64_t group = 0;
   };
 
   bool One(uint32_t i, uint32_t signature) {
@@ -68,9 +67,7 @@ class Operations {
     Last& last = last_[communicator];
     uint64_t& position = last.position[op.signature->p2p() ? 1 : 0];
     op.position = position = Plus(position + 1, At(ops_.position(), i));
-    last.group = Plus(last.group + 1, At(ops_.group(), i));
-    op.group = static_cast<uint32_t>(last.group);
-    last.group = op.group;
+    op.group = group_ = static_cast<uint32_t>(Plus(uint64_t{group_} + 1, At(ops_.group(), i)));
     entered_ = Plus(entered_, At(ops_.entered(), i));
     uint64_t base = entered_;
     op.entered_ns = static_cast<int64_t>(base);
@@ -101,6 +98,7 @@ class Operations {
   StreamSummary* summary_;
   std::map<uint32_t, Last> last_;  // by communicator; as many as the chunk has signatures
   uint64_t entered_ = 0, offset_ = 0;
+  uint32_t group_ = 0;
 };
 
 trace::StepState StateOf(bool send, uint64_t state) {

@@ -175,11 +175,10 @@ void PackStreamOps(StreamBatch* b, WireWriter* w) {
     const uint64_t host = op.finished - op.started, gpu = op.gpu_finished - op.gpu_started;
     return WireWriter::ZigZag(Minus(gpu, host)) + 1;
   });
-  memset(b->last_group, 0, sizeof(b->last_group));
-  PackColumn(*b, w, 13, [b](const StreamOp& op) {
-    uint32_t& last = b->last_group[op.signature.communicator];
-    const int64_t step = static_cast<int64_t>(op.group) - last - 1;
-    last = op.group;
+  uint32_t group = 0;
+  PackColumn(*b, w, 13, [&group](const StreamOp& op) {
+    const int64_t step = static_cast<int64_t>(op.group) - group - 1;
+    group = op.group;
     return WireWriter::ZigZag(step);
   });
   PackColumn(*b, w, 14, [](const StreamOp& op) { return static_cast<uint64_t>(op.end); });

@@ -87,7 +87,6 @@ struct StreamBatch {
   uint16_t first_of[kStreamBatchOps];      // by signature: an operation that has it
   uint16_t slots[kStreamHashSlots];
   uint64_t last_position[kStreamBatchComms][2];
-  uint32_t last_group[kStreamBatchComms];
   uint32_t last_code[kStreamBatchTransfers];
 
   bool empty() const { return op_count == 0 && step_count == 0; }

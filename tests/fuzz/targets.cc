@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "analyzer/ingest/flight_reader.h"
 #include "analyzer/ingest/gzip.h"
+#include "analyzer/ingest/stream_reader.h"
 #include "analyzer/ingest/trace_reader.h"
 #include "analyzer/model/model.h"
 #include "analyzer/reasoning/finder.h"
@@ -16,6 +18,7 @@
 #include "analyzer/report/record_text.h"
 #include "analyzer/report/text.h"
 #include "tests/unit/testing/flight_image.h"
+#include "tests/unit/stream/collecting.h"
 #include "tests/unit/testing/job_builder.h"
 
 namespace ringscope::fuzz {
@@ -118,6 +121,55 @@ std::vector<std::string> FlightSeeds() {
           std::string("\x00\x10\x00\x10\x01\x01\x00\x20\x00\xff\xff\x02", 12)};
 }
 
+class Judge : public ingest::StreamSink {
+ public:
+  void Operation(const ingest::StreamedOperation& op) override {
+    Require(op.signature != nullptr && op.end <= trace::STILL_OPEN);
+    ++operations;
+  }
+  void Step(const ingest::StreamedStep& step) override {
+    Require(step.transfer != nullptr);
+    ++steps;
+  }
+  uint64_t operations = 0, steps = 0;
+};
+
+// A stream file; with a first byte of 0xff what follows is the payload of a chunk whose checksum is right.
+void RunStream(std::string_view bytes) {
+  std::string framed;
+  if (!bytes.empty() && bytes[0] == '\xff') {
+    framed = testing::StreamFileOf({testing::Framed(std::string(bytes.substr(1)))});
+    bytes = framed;
+  }
+  Judge judge;
+  const auto summary = ingest::ParseStream(bytes, "input", &judge);
+  if (!summary.ok()) return;
+  Require(summary->operations == judge.operations && summary->steps == judge.steps);
+  Require(summary->bytes == bytes.size() && summary->notes.size() <= 20);
+}
+
+std::vector<std::string> StreamSeeds() {
+  std::vector<std::string> chunks;
+  auto batch = std::make_unique<flight::StreamBatch>();
+  for (uint64_t n = 1; n <= 3; ++n) {
+    batch->Clear();
+    batch->comms[batch->comm_count++] = testing::CommOf(0, 77);
+    for (uint32_t i = 0; i < 20; ++i) {
+      flight::StreamOp& op = batch->ops[batch->op_count++];
+      op = {};
+      op.signature.count = i % 3;
+      op.position = n * 20 + i;
+      op.entered = op.position * 1000000;
+      op.returned = op.entered + 500;
+      op.gpu_started = 7;
+    }
+    batch->transfers[batch->transfer_count++] = {1, 3, 4, 0, true, false, 0, n};
+    for (uint32_t i = 0; i < 16; ++i) batch->steps[batch->step_count++] = {0, i, 5000000 * n + i, 4096};
+    chunks.push_back(testing::PackedChunk(batch.get(), n, n == 3));
+  }
+  return {testing::StreamFileOf(chunks), '\xff' + chunks[1].substr(8)};
+}
+
 // Up to four serialized traces, each behind its length (two bytes, big endian).
 void RunJob(std::string_view bytes) {
   std::vector<model::Record> records;
@@ -165,6 +217,7 @@ const std::vector<Target>& Targets() {
   google::protobuf::SetLogHandler(nullptr);  // thousands of lines about invalid UTF-8
   static const auto* const targets = new std::vector<Target>{{"trace", RunTrace, TraceSeeds},
                                                              {"flight", RunFlight, FlightSeeds},
+                                                             {"stream", RunStream, StreamSeeds},
                                                              {"job", RunJob, JobSeeds}};
   return *targets;
 }

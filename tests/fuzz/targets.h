@@ -16,6 +16,7 @@ struct Target {
 };
 
 // trace   the container
+// stream  stream files, and single chunks behind a right checksum
 // flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables
 // instead of the magic job     serialized traces, through the model, the finders and the reports
 const std::vector<Target>& Targets();
