@@ -105,16 +105,12 @@ const Command kShow = {
     "their operations, edges. Times are seconds before the record was written. A flight file of a "
     "living process may be\n"
     "read at any time; reading it changes nothing. Whose the edges are that a process drives for "
-    "others (PXN) is told where
-"
+    "others (PXN) is told where\n"
     "the owners' records are given too. Of a stream (RINGSCOPE_STREAM): how much of what, what is "
-    "lost, the newest
-"
+    "lost, the newest\n"
     "operations, with --steps step transitions. JSON is one object a file with the names of "
-    "proto/trace.proto (of a stream
-"
-    "the counts only).
-",
+    "proto/trace.proto (of a stream\n"
+    "the counts only).\n",
     {{"format", {"text", "json"}, "text", "how to print the record"},
      {"ops",
       {},
