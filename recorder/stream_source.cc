@@ -210,13 +210,6 @@ void Streamer::Look(uint32_t comm, bool ending, uint64_t now_ticks, const flight
       done = false;
       continue;
     }
-    // Once more, behind what told that it is over: its times are there now (KernelStop).
-    std::atomic_thread_fence(std::memory_order_acquire);
-    const uint32_t first = op.generation;
-    if (!flight::ReadOp(from, index, facts, &op) || op.generation != first) {
-      done = false;
-      continue;
-    }
     // A communicator that has the row since we began: its operations are its own.
     if (Load(row.stamp) != stamp) break;
     copied.store(op.generation | Load(copied) << 32, std::memory_order_relaxed);
