@@ -61,10 +61,8 @@ void CloseChainGroup(flight::CommRow* comm) {
       }
     }
   }
-  // A reader that finds this hash must find that the other place counts (ReadChain).
-  std::atomic_thread_fence(std::memory_order_release);
   Store(comm->chain[second ? 1 : 0], hash);
-  comm->chain_closed.store(after | second, std::memory_order_release);
+  Store(comm->chain_closed, flight::ChainClosed(after, hash, second));
 }
 
 void FoldIntoChain(flight::CommRow* comm, const OpCall& call, uint64_t root, uint64_t group) {

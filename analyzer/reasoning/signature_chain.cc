@@ -160,7 +160,7 @@ class Comparison {
     if (largest == kinds.end()) return;
     for (const uint32_t i : largest->second) {
       const trace::Communicator& raw = *c_.members[i].raw;
-      points_.push_back({raw.chain_position(), true, raw.signature(), i});
+      if (raw.signature() != 0) points_.push_back({raw.chain_position(), true, raw.signature(), i});
       for (const trace::Checkpoint& at : raw.checkpoints())
         points_.push_back({at.position(), false, at.hash(), i});
     }

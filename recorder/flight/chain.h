@@ -7,8 +7,8 @@
 // collectives are counted then. Below profiler API v5 a group is a kernel plan. Not folded: point-to-point calls (ranks
 // rightly differ in them) and calls captured into a graph (a rank may capture again without the others).
 //
-// Every word is valid alone, whenever its writer dies: the newest hash has two places and one word says which of them
-// counts; a checkpoint carries the ordinal of its multiple.
+// Every word is valid alone, whenever its writer dies: the newest hash has two places, and one word says which of them
+// counts and repeats some of its bits; a checkpoint carries the ordinal of its multiple.
 #ifndef RINGSCOPE_RECORDER_FLIGHT_CHAIN_H_
 #define RINGSCOPE_RECORDER_FLIGHT_CHAIN_H_
 
@@ -25,6 +25,7 @@ inline constexpr uint32_t kChainShift[kChainLevels] = {6, 9, 12, 15};
 inline constexpr uint64_t kChainOpen = uint64_t{1} << 63;     // of CommRow::chain_group
 inline constexpr uint64_t kChainSecond = uint64_t{1} << 63;   // of CommRow::chain_closed
 inline constexpr uint64_t kChainPosition = 0xffffffffff;      // of CommRow::chain_closed
+inline constexpr uint64_t kChainCheck = 0x7fffff;             // bits of the hash that chain_closed repeats
 
 // A finalizer of 64 bits: every input bit reaches every output bit (the constants of SplitMix64, S. Vigna, public domain).
 constexpr uint64_t ChainMix(uint64_t h) {
@@ -51,20 +52,22 @@ constexpr uint64_t ChainCheckpoint(uint64_t chain, uint64_t position, uint64_t o
   return ChainMix(chain ^ position) << 16 | (ordinal & 0xffff);
 }
 
-// What a reader finds. `position`: collectives folded into `hash`; 0: none, or the writer was faster eight times.
+// The word that names the newest hash: `position` collectives are in it, it stands in place `second`. Some bits of the hash
+// make a pair that does not belong together recognisable: a reader's copy may be of two moments, in whatever order its
+// words were copied.
+constexpr uint64_t ChainClosed(uint64_t position, uint64_t hash, uint64_t second) {
+  return (position & kChainPosition) | (hash & kChainCheck) << 40 | second;
+}
+
+// What a reader finds. `position`: collectives folded; 0: none. `hash`: after so many; 0: not known, the copy is torn.
 struct ChainView {
   uint64_t position, hash;
 };
-// Of the row itself, not of a copy: the place that counts is overwritten once chain_closed has named the other one, so a
-// hash belongs to the position only if chain_closed says so before and after.
 inline ChainView ReadChain(const CommRow& comm) {
-  for (int i = 0; i < 8; ++i) {
-    const uint64_t closed = comm.chain_closed.load(std::memory_order_acquire);
-    const uint64_t hash = Load(comm.chain[closed & kChainSecond ? 1 : 0]);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (Load(comm.chain_closed) == closed) return {closed & kChainPosition, hash};
-  }
-  return {0, 0};
+  const uint64_t closed = Load(comm.chain_closed);
+  const uint64_t hash = Load(comm.chain[closed & kChainSecond ? 1 : 0]);
+  const bool whole = (closed >> 40 & kChainCheck) == (hash & kChainCheck);
+  return {closed & kChainPosition, whole ? hash : 0};
 }
 // Hash (48 bits) of the checkpoint at multiple number `ordinal` of a level; false when it is not there (any more).
 inline bool ReadCheckpoint(const CommRow& comm, uint32_t level, uint64_t ordinal, uint64_t* hash) {

@@ -217,28 +217,21 @@ void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
 
 // The newest hash, and the checkpoints that the writer's last position lets expect: a word of
 // another multiple is one that was overwritten, or written a moment before its writer died.
-void EncodeChain(Encoder* e, const CommRow& comm, uint64_t stamp) {
+void EncodeChain(Encoder* e, const CommRow& comm) {
   WireWriter& w = e->w;
   const ChainView chain = ReadChain(comm);
-  uint64_t positions[2 * kChainLevels], hashes[2 * kChainLevels];
-  uint32_t n = 0;
+  w.Uint(22, chain.hash);
+  w.Uint(33, chain.position);
   for (uint32_t level = 0; level < kChainLevels; ++level) {
     const uint64_t newest = chain.position >> kChainShift[level];
     for (uint64_t ordinal = newest; ordinal != 0 && ordinal + 2 > newest; --ordinal) {
-      positions[n] = ordinal << kChainShift[level];
-      if (ReadCheckpoint(comm, level, ordinal, &hashes[n])) ++n;
+      uint64_t hash;
+      if (!ReadCheckpoint(comm, level, ordinal, &hash)) continue;
+      const WireWriter::Mark mark = w.Begin(23);
+      w.Uint(1, ordinal << kChainShift[level]);
+      w.Fixed64(2, hash);
+      w.End(mark);
     }
-  }
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (chain.position == 0 || Load(comm.stamp) != stamp)
-    return;  // the row got a new owner meanwhile
-  w.Uint(22, chain.hash);
-  w.Uint(33, chain.position);
-  for (uint32_t i = 0; i < n; ++i) {
-    const WireWriter::Mark mark = w.Begin(23);
-    w.Uint(1, positions[i]);
-    w.Fixed64(2, hashes[i]);
-    w.End(mark);
   }
 }
 
@@ -282,7 +275,7 @@ void EncodeCommunicator(Encoder* e, uint32_t index) {
   const uint32_t n = ReadRing(e, comm, index);
   const WireWriter::Mark mark = e->w.Begin(12);
   EncodeFields(e, comm, index);
-  EncodeChain(e, e->image.comms[index], Load(comm.stamp));
+  EncodeChain(e, comm);
   // In full: the open ones and the newest. The others go into columns.
   uint16_t order[kMostRingRows];
   SortByEntry(e->ops, order, n);

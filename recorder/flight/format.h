@@ -239,7 +239,7 @@ struct CommRow {
                       // group, are over even if a KernelCh stop of theirs never came (NCCL <= 2.30 loses some)
   Word done_group;    // `group` of that operation
   Word chain[2];      // rolling hash over the collectives of closed groups; chain_closed says which of the two holds
-  Word chain_closed;  // collectives in closed groups (40 bits) | 1 << 63 when chain[1] holds their hash
+  Word chain_closed;  // collectives in closed groups (40 bits) | low 23 bits of their hash << 40 | 1 << 63 when it is chain[1]
   Word chain_group;   // group that is open: OpRow::group (48 bits) | 1 << 63; 0 before the first
   Word chain_count;   // collectives in it
   Word reserved[3];

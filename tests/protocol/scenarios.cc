@@ -273,7 +273,7 @@ void ChainThread() {
 
 bool ReadTheChain() {
   g_chain = flight::ReadChain(g_comms[0]);
-  return g_chain.position != 0;
+  return g_chain.position != 0 && g_chain.hash != 0;
 }
 
 const char* JudgeChain() {

@@ -29,8 +29,7 @@ class Rank {
     context_ = OpenCommunicator(&image_.image(), {77, nullptr, 1, 4, 0, api, api_events_, true});
   }
   void Group(const std::vector<Call>& calls) {
-    const uint64_t group =
-        GroupStart(&image_.image(), context_, calls.size() > 1 ? 2 : 1, false);
+    const uint64_t group = GroupStart(&image_.image(), context_, calls.size() > 1 ? 2 : 1, false);
     for (const Call& c : calls) {
       const OpCall call = {c.func, c.type, c.count, c.root, 0, c.flags};
       if (api_events_) {
@@ -73,8 +72,8 @@ class Chain : public ::testing::Test {
 TEST_F(Chain, EqualCallsGiveEqualChainsAndACallThatDiffersAnotherOne) {
   const Call plain;
   for (const Call& other :
-       {Call{1025}, Call{1024, flight::Func::kReduce}, Call{1024, plain.func, flight::DataType::kInt32},
-        Call{1024, plain.func, plain.type, 1}}) {
+       {Call{1025}, Call{1024, flight::Func::kReduce},
+        Call{1024, plain.func, flight::DataType::kInt32}, Call{1024, plain.func, plain.type, 1}}) {
     Rank a, b, c;
     for (int i = 0; i < 10; ++i) {
       a.One(plain);
@@ -187,6 +186,37 @@ TEST_F(Chain, EveryCheckpointHoldsWhatWasFoldedWhenItsMultipleWasPassed) {
     EXPECT_TRUE(kept.count(position / 64 * 64) && kept.count(position / 64 * 64 - 64));
     for (const auto& [at, value] : kept) EXPECT_EQ(value, expected[at]) << at;
   }
+}
+
+TEST_F(Chain, ACopyOfTwoMomentsIsRecognised) {
+  Rank a;
+  struct Words {
+    uint64_t place[2], closed;
+  };
+  std::vector<Words> moments;
+  for (int i = 0; i < 40; ++i) {
+    a.One({i % 3 + 1u});
+    moments.push_back({{a.comm().chain[0], a.comm().chain[1]}, a.comm().chain_closed});
+  }
+  TestImage copy;
+  CommRow& row = copy.comm(0);
+  int torn = 0;
+  // The three words may be of three moments.
+  for (size_t i = 1; i < moments.size(); ++i) {
+    for (size_t j = 1; j < moments.size(); ++j) {
+      for (size_t k = 1; k < moments.size(); ++k) {
+        Set(row.chain[0], moments[i].place[0]);
+        Set(row.chain[1], moments[j].place[1]);
+        Set(row.chain_closed, moments[k].closed);
+        const flight::ChainView view = flight::ReadChain(row);
+        const uint64_t truth = moments[k].place[moments[k].closed >> 63];
+        EXPECT_EQ(view.position, k);
+        EXPECT_TRUE(view.hash == truth || view.hash == 0);
+        torn += view.hash == 0;
+      }
+    }
+  }
+  EXPECT_GT(torn, 1000);
 }
 
 TEST_F(Chain, ACheckpointOfAnotherMultipleIsNotTaken) {
