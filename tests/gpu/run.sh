@@ -135,6 +135,8 @@ judge() {
   else
     echo "run.sh: WRONG: $name, $when: $found instead of $expected; its text:"
     sed 's/^/    /' "$text" | head -n 40
+    echo "run.sh: and the last words of the ranks:"
+    tail -q -n 3 "$work/$name"/rank*.log | sed 's/^/    /'
     wrong+=("$name, $when")
   fi
 }
