@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ table. All plugins, and the empty table, take turns in every round.
                   write(-1, "end"), for system call tracers and instruction counters ("-" = the empty table)
   --api N         speak through table version N (4 to 6; default v5, else v4)
   --case NAME     only cases whose name contains NAME (with --drive: the first such)
+
+A PLUGIN may be given as ops=FILE or steps=FILE: loaded once more, from a copy, with RINGSCOPE_STREAM set so. The empty
+table and FILE itself take turns with it, so that the ratio of streaming to none stands in one table.
 
 A plugin is loaded from a file of this machine; RINGSCOPE_*, NCCL_PROFILE_* and the like reach it as they are set.
 Without such settings Ringscope writes no trace and keeps its flight file in a scratch folder, and NCCL's example
@@ -99,11 +103,31 @@ struct Subject {
   }
 };
 
-Subject Open(const std::string& path, int api) {
-  Subject subject{path == "-" ? Plugin::Empty() : Plugin::Load(path, api), {}, nullptr};
+// The plugin of an argument; "ops=" or "steps=" before the file name: a copy, which has globals of its own.
+Plugin LoadAs(const std::string& argument, int api, const std::string& folder) {
+  const size_t equals = argument.find('=');
+  const std::string level = argument.substr(0, equals == std::string::npos ? 0 : equals);
+  if (level != "ops" && level != "steps") return Plugin::Load(argument, api);
+  const std::string file = argument.substr(equals + 1);
+  const std::string copy = folder + "/" + level + "-" + file.substr(file.rfind('/') + 1);
+  std::error_code error;
+  std::filesystem::copy_file(file, copy, error);
+  if (error) {
+    std::fprintf(stderr, "hot_path: cannot copy %s: %s\n", file.c_str(), error.message().c_str());
+    std::exit(66);
+  }
+  setenv("RINGSCOPE_STREAM", level.c_str(), 1);
+  return Plugin::Load(copy, api);
+}
+
+Subject Open(const std::string& path, int api, const std::string& folder) {
+  const char* set = getenv("RINGSCOPE_STREAM");
+  const std::string before = set != nullptr ? set : "";
+  Subject subject{path == "-" ? Plugin::Empty() : LoadAs(path, api, folder), {}, nullptr};
   for (uint64_t id = 1; id <= kMaxThreads; ++id)
     subject.own.push_back(subject.plugin.Init({.id = id}));
   subject.shared = subject.plugin.Init({.id = kMaxThreads + 1});
+  setenv("RINGSCOPE_STREAM", before.c_str(), 1);  // read at the first Init
   return subject;
 }
 
@@ -215,14 +239,14 @@ int Run(const Options& options) {
     return 64;
   }
   if (options.drive > 0) {
-    const Subject subject = Open(options.plugins[0], options.api);
+    const Subject subject = Open(options.plugins[0], options.api, scratch.folder());
     const uint64_t callbacks = Drive(subject.plugin, cases[0], subject.own[0], options.drive);
     std::printf("%llu callbacks\n", static_cast<unsigned long long>(callbacks));
     Close(subject);
     return 0;
   }
-  std::vector<Subject> subjects = {Open("-", 0)};
-  for (const std::string& path : options.plugins) subjects.push_back(Open(path, options.api));
+  std::vector<Subject> subjects = {Open("-", 0, "")};
+  for (const std::string& path : options.plugins) subjects.push_back(Open(path, options.api, scratch.folder()));
   std::vector<Row> rows;
   for (const Case& work : cases) {
     for (const Threads& threads : kThreadings)

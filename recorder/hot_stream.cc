@@ -5,7 +5,7 @@ namespace {
 
 // Index + 1 of a ring that nobody has, now the calling thread's; 0 when all are taken. Looked for again with the next entry:
 // our thread gives back the rings of threads that ended.
-uint32_t TakeRing(StreamDoor* door, uint64_t tid) {
+__attribute__((noinline, cold)) uint32_t TakeRing(StreamDoor* door, uint64_t tid) {
   for (uint32_t i = 0; i < kStreamRings; ++i) {
     uint64_t free = 0;
     if (Load(door->rings[i].owner) == 0 &&
@@ -32,7 +32,7 @@ uint32_t RingOfThis(Image* image, StreamDoor* door) {
 
 void Raise(flight::Word& word) { Store(word, Load(word) + 1); }
 
-void CountLoss(Image* image, StreamDoor* door, bool step) {
+__attribute__((noinline, cold)) void CountLoss(Image* image, StreamDoor* door, bool step) {
   if (const uint32_t ring = RingOfThis(image, door)) {
     Raise(step ? door->rings[ring - 1].lost_steps : door->rings[ring - 1].lost_ops);
   } else {

@@ -16,9 +16,10 @@ LIBRARY = PROGRAM = SANITIZED = ""
 CASES = ("start/stop pair", "collective, 16", "proxy operation")
 
 
-def drive(case, units, plugin, before=()):
+def drive(case, units, plugin, before=(), stream="off"):
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "RINGSCOPE_FLIGHT_DIR": folder, "RINGSCOPE_DIR": folder, "RINGSCOPE_TRACES": "0"}
+        environment = {**os.environ, "RINGSCOPE_FLIGHT_DIR": folder, "RINGSCOPE_DIR": folder, "RINGSCOPE_TRACES": "0",
+                       "RINGSCOPE_STREAM": stream}
         done = subprocess.run([*before, PROGRAM, "--drive", str(units), "--case", case, plugin], env=environment,
                               capture_output=True, text=True, timeout=200)
         if done.returncode != 0:
@@ -40,11 +41,11 @@ class Counted(unittest.TestCase):
 
     def test_no_system_call_on_the_callback_path(self):
         strace = tool(self, "strace")
-        for case in CASES:
-            with self.subTest(case=case), tempfile.TemporaryDirectory() as folder:
+        for case, stream in [(c, "off") for c in CASES] + [(c, "steps") for c in CASES[1:]]:
+            with self.subTest(case=case, stream=stream), tempfile.TemporaryDirectory() as folder:
                 log = os.path.join(folder, "calls")
                 try:
-                    callbacks = drive(case, 20000, LIBRARY, (strace, "-ff", "-o", log))
+                    callbacks = drive(case, 20000, LIBRARY, (strace, "-ff", "-o", log), stream)
                 except AssertionError as refused:
                     if "ptrace" in str(refused):
                         self.skipTest(f"tracing is not allowed here: {refused}")
