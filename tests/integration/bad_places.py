@@ -106,6 +106,14 @@ class FullAndReadOnly(Place):
         self.check(callbacks, lines)
         self.assertEqual(1, len(lines))
 
+    def test_full_disk_under_a_stream(self):
+        self.fill = f"head -c 10000000 /dev/zero > {self.bad}/filler 2> /dev/null || true;"
+        callbacks, lines, left = self.job(self.good, self.bad, "size=64k", f"find {self.bad} -name '*.stream' -size +1k",
+                                          RINGSCOPE_STREAM="ops")
+        self.check(callbacks, lines, at_most=2)
+        self.assertEqual(1, sum("streaming is off" in line for line in lines), lines)
+        self.assertEqual([], left, "no half of a chunk on a full disk")
+
     def test_full_trace_folder(self):
         self.fill = f"head -c 10000000 /dev/zero > {self.bad}/filler 2> /dev/null || true;"
         callbacks, lines, left = self.job(self.good, self.bad, "size=64k", f"find {self.bad} -name '*.tmp'")
