@@ -49,10 +49,11 @@ void MakeGroup(testing::Comm& comm, const std::vector<Call>& calls) {
 
 // A training loop: buckets of several sizes, a gather now and then, a group whose order differs
 // from rank to rank.
-void Train(int rank, int ranks, uint64_t at, Odd odd, Ends ends) {
+void Train(int rank, int ranks, uint64_t at, Odd odd, Ends ends,
+           uint64_t operations = kOperations) {
   testing::Comm comm(0xabcdef, rank, ranks, 1);
   std::mt19937_64 random(static_cast<uint64_t>(rank));
-  for (uint64_t k = 1; k <= kOperations;) {
+  for (uint64_t k = 1; k <= operations;) {
     std::vector<Call> calls;
     for (uint64_t n = k % 50 == 3 ? 4 : 1; n > 0; --n, ++k) {
       Call call{k % 10 == 7 ? "AllGather" : "AllReduce", 1000 + k % 7};
@@ -117,6 +118,28 @@ TEST_P(Divergence, IsBracketed) {
     EXPECT_THAT(text, HasSubstr("diverged"));
   }
   EXPECT_EQ(reasoning::Diagnose(job).findings(0).title(), found[0].finding.title());
+}
+
+// Each rank runs at its own pace, and the files change while they are read.
+TEST(Living, NobodyIsAccusedWhileRead) {
+  constexpr int kRanks = 3;
+  Ranks ranks(kRanks);
+  for (int r = 0; r < kRanks; ++r) {
+    ranks.Start(r, [&] { Train(r, kRanks, 0, Odd::kNothing, Ends::kInOrder, uint64_t{1} << 40); });
+  }
+  ASSERT_TRUE(Eventually([&] { return ranks.AllRecord(); }, 200));
+  size_t compared = 0;
+  for (int i = 0; i < 100; ++i) {
+    const model::Job job = ranks.Read();
+    for (const model::Communicator& c : job.communicators) {
+      for (const model::Member& m : c.members)
+        compared += m.raw != nullptr && m.raw->chain_position() > 64;
+    }
+    for (const auto& found : reasoning::FindMismatches(job)) {
+      ADD_FAILURE() << found.finding.title();
+    }
+  }
+  EXPECT_GT(compared, 100u) << "the chains must have been there";
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Divergence,

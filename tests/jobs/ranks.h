@@ -49,6 +49,11 @@ class Ranks {
     for (auto& [rank, child] : children_) child->Wait();
   }
 
+  // Every rank that was started has a record that can be read.
+  bool AllRecord() const {
+    const ingest::Collected collected = ingest::Collect({dir_.path()});
+    return collected.damaged == 0 && collected.records.size() >= children_.size();
+  }
   // What they have left so far.
   model::Job Read() const {
     ingest::Collected collected = ingest::Collect({dir_.path()});
