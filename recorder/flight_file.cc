@@ -303,7 +303,7 @@ void LayOutImage(const Settings& settings, const Identity& identity, uint32_t no
   header->first_stall_ns = settings.first_stall_ns;
   header->event_mask =
       settings.events == kEventsByRelease ? kDefaultEvents : static_cast<uint32_t>(settings.events);
-  WriteTextBlock(identity, reinterpret_cast<char*>(base) + header->tables[0].offset,
+  WriteTextBlock(identity, settings.dir, reinterpret_cast<char*>(base) + header->tables[0].offset,
                  flight::kTextBytes);
 }
 

@@ -317,7 +317,8 @@ void ReadIdentity(const Settings& settings, Identity* identity) {
   }
 }
 
-void WriteTextBlock(const Identity& identity, char* block_bytes, size_t capacity) {
+void WriteTextBlock(const Identity& identity, const char* trace_dir, char* block_bytes,
+                    size_t capacity) {
   Block block(block_bytes, capacity);
   block.PutNumber("local_rank", identity.local_rank);
   block.PutText("job", identity.job);
@@ -325,6 +326,7 @@ void WriteTextBlock(const Identity& identity, char* block_bytes, size_t capacity
   block.PutNumber("rank", identity.rank);
   block.PutNumber("world_size", identity.world_size);
   block.PutText("version", "0.1.0");
+  block.PutText("traces", trace_dir);
   PutNcclPath(block);
   PutCommandLine(block);
   PutGpus(block);

@@ -31,10 +31,10 @@ struct Identity {
 void ReadIdentity(const Settings& settings, Identity* identity);
 
 // Writes the text block: "key=value\0"..., zero-filled behind. Keys: local_rank, job, restart,
-// rank, world_size, version, cmdline, nccl (path), gpu.N (bus id|uuid|name), cut (1: something
+// rank, world_size, version, traces (RINGSCOPE_DIR as it is used), cmdline, nccl (path), gpu.N (bus id|uuid|name), cut (1: something
 // found no room), env.NAME. Numbers that are not known have no key. Secrets are masked. Order: what
 // others must find comes first, the environment last.
-void WriteTextBlock(const Identity& identity, char* block, size_t capacity);
+void WriteTextBlock(const Identity& identity, const char* trace_dir, char* block, size_t capacity);
 
 // Field 22 of /proc/PID/stat ("start time", clock ticks after boot), the state letter, and field 28
 // (start of the stack; 0 when it is not for us to know) if `stack` is given; false when there is no

@@ -62,7 +62,13 @@ const char* FuncName(uint32_t func) {
   return func < sizeof(kNames) / sizeof(kNames[0]) ? kNames[func] : kNames[0];
 }
 
-void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
+void Speaker::SayOnce(Text* line) {
+  if (lines_ >= kMostLines) return;
+  if (++lines_ == kMostLines) line->Add(" (further ones are in the traces only)");
+  Say(line->c_str());
+}
+
+void Speaker::Stall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
               uint32_t slots, uint64_t now_ticks) {
   const flight::StallFinding* stalls = runtime.image.header->stalls;
   uint32_t oldest = flight::kStallFindings, others = 0;
@@ -88,7 +94,7 @@ void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written w
   if (written == Written::kYes) {
     line.Add("wrote ").Add(snapshots.path()).Add(". Next: ringscope diagnose ");
     snapshots.AddRunRoot(line);
-    // A rank outside NCCL has no stall of its own and writes no trace: its flight file tells.
+    // A killed or stopped process wrote no trace: its flight file tells.
     if (runtime.file.directory[0])
       line.AddChar(' ').Add(runtime.file.directory).Add(" (of all hosts)");
   } else if (runtime.file.directory[0]) {
@@ -97,20 +103,20 @@ void SayStall(const Runtime& runtime, const SnapshotWriter& snapshots, Written w
   } else {
     line.Add("no trace written");
   }
-  Say(line.c_str());
+  SayOnce(&line);
 }
 
-void SayRecovered(const Runtime& runtime, uint32_t slot) {
+void Speaker::Recovered(const Runtime& runtime, uint32_t slot) {
   const flight::StallFinding& stall = runtime.image.header->stalls[slot];
   const uint64_t ns = TicksToNs(*runtime.image.header, Load(stall.resolved) - Load(stall.since));
   TextBuffer<512> line;
   AddWho(line, runtime);
   AddOperation(line, runtime, stall);
   line.Add(" went on after ").AddSeconds(ns / 100000000 * 100000000).Add(" s");
-  Say(line.c_str());
+  SayOnce(&line);
 }
 
-void SayFallback(const Runtime& runtime, uint32_t comm_row) {
+void Speaker::Fallback(const Runtime& runtime, uint32_t comm_row) {
   const flight::CommRow& comm = runtime.image.comms[comm_row];
   TextBuffer<640> line;
   AddWho(line, runtime);

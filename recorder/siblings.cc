@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "recorder/clock.h"
+#include "recorder/flight/ask.h"
 #include "recorder/flight/clock_map.h"
 #include "recorder/flight/owner.h"
 #include "recorder/sys.h"
@@ -31,31 +32,62 @@ struct Round {
   uint64_t realtime_ns;
   uint64_t begun_ns;  // CLOCK_REALTIME of our own first moment
   bool one_machine;   // whoever has a file in this directory runs under our kernel
+  uint64_t ask;       // reasons
+  uint64_t order;     // ours
+  NodeView view;
   uint64_t seen;      // bit per sibling row that a file was found for
   bool own_seen;      // our own file is there: it is the directory that we began with
 };
 
-// State letter of the process, if it is one of this pid namespace and still the one that wrote the
-// file; 0 otherwise. *known_gone: the process of that number is certainly not the writer (any
-// more).
-char ProcessState(const flight::FileHeader& header, bool* known_gone) {
+// What procfs says of the process that wrote a file, if it is one of this pid namespace.
+struct InProcfs {
+  char letter;      // its state; 0: not visible from here
+  bool known_gone;  // the process of that number is certainly not the writer (any more)
+  int64_t parent;   // pid; 0 not known
+};
+InProcfs LookInProcfs(const flight::FileHeader& header) {
+  InProcfs seen = {};
   TextBuffer<64> path;
   path.Add("/proc/").AddInt(header.pid).Add("/stat");
   char stat[1024];
   uint64_t start, stack;
   char state;
-  *known_gone = false;
   if (ReadSmallFile(path.c_str(), stat, sizeof(stat)) <= 0 ||
       !ParseProcStat(stat, &start, &state, &stack)) {
-    return 0;
+    return seen;
   }
   // Same start, another stack: it has called exec, and what it runs now knows nothing of this file.
   if (start != header.process_start ||
       (stack != 0 && header.process_stack != 0 && stack != header.process_stack)) {
-    *known_gone = true;
-    return 0;
+    seen.known_gone = true;
+    return seen;
   }
-  return state;
+  seen.letter = state;
+  uint64_t parent;  // "pid (name) S parent"
+  const char* p = strrchr(stat, ')');
+  if (p && p[1] && p[2] && p[3] && ParseUint(p + 4, &parent)) {
+    seen.parent = static_cast<int64_t>(parent);
+  }
+  return seen;
+}
+
+// Its local rank, which WriteTextBlock puts first.
+uint32_t LocalRank(int fd) {
+  static constexpr char kKey[] = "local_rank=";
+  char text[64] = {};
+  uint64_t number;
+  if (pread(fd, text, sizeof(text) - 1, 4096) <= 0 || !StartsWith(text, kKey) ||
+      !ParseUint(text + sizeof(kKey) - 1, &number) || number >= kNoNumber) {
+    return kNoNumber;
+  }
+  return static_cast<uint32_t>(number);
+}
+
+bool Stalls(const flight::FileHeader& header) {
+  for (const flight::StallFinding& stall : header.stalls) {
+    if (Load(stall.what) >> 63 && Load(stall.resolved) == 0) return true;
+  }
+  return false;
 }
 
 uint64_t RealtimeOf(const flight::FileHeader& header) {
@@ -103,18 +135,21 @@ SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uin
   // proves life, also against a process of the same number in another pid namespace.
   const bool dead =
       lock != flight::OwnerLock::kHeld && (letter == 'Z' || letter == 'X' || known_gone);
+  // Its thread waits for a file system: the heartbeat says nothing then.
+  const bool waits = Load(header.thread_in_call) != 0 && letter != 'T' && letter != 't';
+  const SiblingState silent = waits ? SiblingState::kUnknown : SiblingState::kFrozen;
   if (lock == flight::OwnerLock::kUnknown && !dead) {
     return beats ? SiblingState::kAlive : SiblingState::kUnknown;
   }
   if (dead || lock == flight::OwnerLock::kFree) {
     // Its lock can be lost while it lives (owner.h); its heartbeat cannot go on when it does not.
     if (!dead && (beats || letter != 0)) {
-      return beats ? SiblingState::kAlive : SiblingState::kFrozen;
+      return beats ? SiblingState::kAlive : silent;
     }
     const uint64_t ended = flight::kStateClean | flight::kStateExiting;
     return Load(header.state) & ended ? SiblingState::kExited : SiblingState::kGone;
   }
-  return beats ? SiblingState::kAlive : SiblingState::kFrozen;
+  return beats ? SiblingState::kAlive : silent;
 }
 
 SiblingRow* RowOf(Round* round, uint64_t who, uint64_t nonce_start) {
@@ -136,6 +171,28 @@ SiblingRow* RowOf(Round* round, uint64_t who, uint64_t nonce_start) {
   return free_row;
 }
 
+// Asks a living sibling, and takes from its header what the node as a whole is asked about.
+void Exchange(Round* round, int fd, const flight::FileHeader& header, SiblingState state,
+              int64_t parent) {
+  const Identity& self = round->runtime->identity;
+  const bool lives = state == SiblingState::kAlive;
+  round->view.fallback_said |= (Load(header.state) & flight::kStateFallbackSaid) != 0;
+  // Without a job id the name does not prove that it is of our run: of another run's it must not
+  // depend whether this one speaks. What a launcher started has one parent.
+  const bool same_run = self.job[0] || parent == 0 || parent == getppid();
+  if (lives && same_run && Stalls(header)) {
+    const uint64_t order = NodeOrder(LocalRank(fd), header.rank_hint, header.pid);
+    round->view.stalled_before |= order < round->order;
+  }
+  struct stat st;
+  if (!round->ask || state == SiblingState::kGone || state == SiblingState::kExited ||
+      StatFd(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 4096 || st.st_uid != self.uid) {
+    return;
+  }
+  (void)flight::AskOwner(fd, self.uid, round->ask,
+                         static_cast<uint32_t>(self.pid) | uint64_t{self.rank} << 32);
+}
+
 bool LookAt(void* ctx, const char* name) {
   Round* round = static_cast<Round*>(ctx);
   const Runtime* runtime = round->runtime;
@@ -145,8 +202,8 @@ bool LookAt(void* ctx, const char* name) {
     return true;
   }
   if (!StartsWith(name, round->prefix)) return true;
-  const int fd =
-      openat(round->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int access = round->ask ? O_RDWR : O_RDONLY;
+  const int fd = openat(round->dir, name, access | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return true;
   alignas(8) char bytes[sizeof(flight::FileHeader)];
   const auto& header = *reinterpret_cast<const flight::FileHeader*>(bytes);
@@ -163,18 +220,19 @@ bool LookAt(void* ctx, const char* name) {
     return true;
   }
   const flight::OwnerLock lock = flight::ProbeOwnerLock(fd);
+  const InProcfs seen = LookInProcfs(header);
+  const SiblingState state =
+      Judge(header, lock, heartbeat, round->realtime_ns, seen.letter, seen.known_gone);
+  Exchange(round, fd, header, state, seen.parent);
   close(fd);
 
   const uint64_t who = static_cast<uint32_t>(header.pid) | uint64_t{header.rank_hint} << 32;
   SiblingRow* row =
       RowOf(round, who, (header.process_nonce & 0xffffffff) | header.process_start << 32);
   if (!row) return true;
-  bool known_gone = false;
-  const char letter = ProcessState(header, &known_gone);
-  const auto state =
-      static_cast<uint64_t>(Judge(header, lock, heartbeat, round->realtime_ns, letter, known_gone));
-  if ((Load(row->state) & 0xff) != state) Store(row->since, round->now);
-  Store(row->state, state | static_cast<uint64_t>(static_cast<unsigned char>(letter)) << 8);
+  const auto number = static_cast<uint64_t>(state);
+  if ((Load(row->state) & 0xff) != number) Store(row->since, round->now);
+  Store(row->state, number | static_cast<uint64_t>(static_cast<unsigned char>(seen.letter)) << 8);
   Store(row->heartbeat_realtime_ns, heartbeat);
   Store(row->checked, round->now);
   return true;
@@ -182,24 +240,34 @@ bool LookAt(void* ctx, const char* name) {
 
 }  // namespace
 
-void LookAtSiblings(Runtime* runtime, uint64_t now) {
-  if (!runtime->file.directory[0]) return;
+uint64_t NodeOrder(uint32_t local_rank, uint32_t rank, int32_t pid) {
+  if (local_rank != kNoNumber) return local_rank;
+  if (rank != kNoNumber) return uint64_t{1} << 32 | rank;
+  return uint64_t{2} << 32 | static_cast<uint32_t>(pid);
+}
+
+NodeView LookAtSiblings(Runtime* runtime, uint64_t now, uint64_t ask) {
   Round round = {};
+  if (!runtime->file.directory[0]) return round.view;
   round.runtime = runtime;
   round.now = now;
+  round.ask = ask;
+  const Identity& self = runtime->identity;
+  round.order = NodeOrder(self.local_rank, self.rank, self.pid);
   Text prefix(round.prefix, sizeof(round.prefix));
-  AddFlightJobPrefix(prefix, runtime->identity);
+  AddFlightJobPrefix(prefix, self);
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   round.realtime_ns = uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
   round.begun_ns = Load(runtime->image.header->first_anchor.realtime_ns);
   round.dir = open(runtime->file.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (round.dir < 0) return;
+  if (round.dir < 0) return round.view;
   round.one_machine = OneMachine(round.dir);
   // Without our own file it is another directory of that name (chroot), or somebody has swept it:
   // nothing follows from what is missing there.
   if (ListDirectory(round.dir, LookAt, &round) && round.own_seen) MarkVanished(&round);
   close(round.dir);
+  return round.view;
 }
 
 }  // namespace ringscope::recorder

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
+#include "recorder/clock.h"
 #include "recorder/flight/encode.h"
 #include "recorder/sys.h"
 
@@ -53,6 +56,13 @@ const char* ErrorText(int error) {
   }
   return nullptr;
 }
+
+}  // namespace
+
+InFileSystem::InFileSystem(flight::FileHeader* header) : header_(header) {
+  header_->thread_in_call.store(Ticks(), std::memory_order_relaxed);
+}
+InFileSystem::~InFileSystem() { header_->thread_in_call.store(0, std::memory_order_relaxed); }
 
 const char* ReasonName(flight::Reason reason) {
   switch (reason) {
@@ -126,19 +136,25 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
   return good;
 }
 
+// Appends "/rank3-pid77-", with which the names of this process's traces begin.
+void SnapshotWriter::AddStem(Text* path) const {
+  path->AddChar('/');
+  AddRank(*path, runtime_->identity.rank);
+  path->Add("-pid").AddInt(runtime_->identity.pid).AddChar('-');
+}
+
 // The next number that no file has: without a job id, runs share a directory, and in containers
 // their pids are alike.
 void SnapshotWriter::ChooseName(flight::Reason reason, Text* path) {
-  TextBuffer<1280> folder;
-  folder.Add(path->c_str()).AddChar('/');
-  AddRank(folder, runtime_->identity.rank);
-  folder.Add("-pid").AddInt(runtime_->identity.pid).AddChar('-');
+  TextBuffer<1280> stem;
+  stem.Add(path->c_str());
+  AddStem(&stem);
   struct stat st;
   for (int tries = 0; tries < 1000; ++tries) {
     ++sequence_;
     TextBuffer<1280> temporary;
     path->Clear();
-    path->Add(folder.c_str()).AddUint(sequence_).AddChar('-').Add(ReasonName(reason));
+    path->Add(stem.c_str()).AddUint(sequence_).AddChar('-').Add(ReasonName(reason));
     path->Add(".trace");
     temporary.Add(path->c_str()).Add(".tmp");
     if (StatNoFollow(AT_FDCWD, path->c_str(), &st) != 0 &&
@@ -148,16 +164,56 @@ void SnapshotWriter::ChooseName(flight::Reason reason, Text* path) {
   }
 }
 
-Written SnapshotWriter::Write(flight::Reason reason, uint64_t now_ticks) {
-  const uint64_t limit = runtime_->settings.traces;
-  if (limit == 0) return Written::kNotWanted;
-  if (!IsLast(reason) && counted_ >= limit) {
-    Count(&runtime_->image, flight::Counter::kTraceDropped);
-    return Written::kOverLimit;
-  }
+void SnapshotWriter::Remove(const Kept& kept) const {
   TextBuffer<1280> path;
-  AddRunRoot(path);
-  path.AddChar('/').AddName(runtime_->identity.host, "nohost");
+  path.Add(runtime_->settings.dir).AddChar('/');
+  AddRunDirectory(path, runtime_->identity);
+  AddStem(&path);
+  path.AddUint(kept.sequence).AddChar('-').Add(ReasonName(kept.reason)).Add(".trace");
+  if (!path.cut()) (void)unlink(path.c_str());
+}
+
+SnapshotWriter::Kept* SnapshotWriter::SlotOf(flight::Reason reason) {
+  if (IsLast(reason)) return &end_;
+  if (reason == flight::Reason::kQuiet) return &quiet_;
+  if (reason == flight::Reason::kMarker && !runtime_->identity.job[0]) return &marker_;
+  return nullptr;
+}
+
+// The trace just written takes its place; what it replaces goes only now, so that there is always
+// one.
+void SnapshotWriter::MakeRoom(flight::Reason reason) {
+  const Kept written = {sequence_, reason};
+  Kept* slot = SlotOf(reason);
+  Kept replaced = {};
+  if (slot && slot->sequence) {
+    replaced = *slot;
+  } else if (!IsLast(reason)) {
+    if (counted_ < runtime_->settings.traces) {
+      ++counted_;
+    } else {
+      replaced = newest_;
+      Count(&runtime_->image, flight::Counter::kTraceDropped);
+    }
+  }
+  if (replaced.sequence) {
+    Remove(replaced);
+    for (Kept* kept : {&newest_, &quiet_, &marker_}) {
+      if (kept->sequence != replaced.sequence) continue;
+      *kept = kept == &newest_ ? written : Kept{};
+    }
+  } else if (!IsLast(reason)) {
+    newest_ = written;
+  }
+  if (slot) *slot = written;
+}
+
+Written SnapshotWriter::Write(flight::Reason reason, uint64_t now_ticks) {
+  if (runtime_->settings.traces == 0) return Written::kNotWanted;
+  InFileSystem in_call(runtime_->image.header);
+  TextBuffer<1280> path;
+  path.Add(runtime_->settings.dir).AddChar('/');
+  AddRunDirectory(path, runtime_->identity);
   const size_t directory = path.size();
   bool good = !path.cut() && MakeDirectories(path.c_str(), 0755);
   if (good) {
@@ -190,12 +246,7 @@ Written SnapshotWriter::Write(flight::Reason reason, uint64_t now_ticks) {
   CopyText(path_, sizeof(path_), path.c_str());
   header->traces_written.fetch_add(1, std::memory_order_relaxed);
   header->last_reason.store(static_cast<uint64_t>(reason), std::memory_order_relaxed);
-  if (IsLast(reason)) {
-    if (last_slot_[0]) (void)unlink(last_slot_);
-    CopyText(last_slot_, sizeof(last_slot_), path_);
-  } else {
-    ++counted_;
-  }
+  MakeRoom(reason);
   if (runtime_->settings.verbose) {
     TextBuffer<1536> line;
     Say(line.Add("wrote ").Add(path_).c_str());

@@ -8,141 +8,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <initializer_list>
-
 #include "recorder/anchor.h"
 #include "recorder/flight/encode.h"
-#include "recorder/messages.h"
-#include "recorder/pace.h"
-#include "recorder/siblings.h"
-#include "recorder/snapshot.h"
-#include "recorder/stall.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
+#include "recorder/watch.h"
 
 namespace ringscope::recorder {
 
 namespace {
-
-using flight::Load;
-using flight::Reason;
-
-// Everything that the thread needs, in the memory that Start() reserved.
-struct Watch {
-  Runtime* runtime;
-  flight::FileHeader* header;
-  StallWatch stalls;
-  SnapshotWriter snapshots;
-  Pace pace;
-  uint64_t period_ticks, stall_ticks;
-  uint64_t stall_due;      // ticks: when the trace of a noticed stall is written; 0 none waits
-  uint32_t stalls_to_say;  // bit per slot of FileHeader::stalls
-  uint64_t siblings_next;  // ticks: not looked at again before
-  bool fallback_said;
-
-  void Init(Runtime* r, unsigned char* encoder_memory);
-  void Round(uint64_t now, uint64_t asked);
-  void Handle(Reason reason, uint64_t now);
-  void Finish(Reason reason, uint64_t now);
-  void LookForFallback();
-};
-
-constexpr uint64_t Bit(Reason reason) { return uint64_t{1} << static_cast<uint32_t>(reason); }
-
-void Watch::Init(Runtime* r, unsigned char* encoder_memory) {
-  memset(static_cast<void*>(this), 0, sizeof(*this));
-  runtime = r;
-  header = r->image.header;
-  period_ticks = NsToTicks(*header, uint64_t{header->heartbeat_period_ms} * 1000000);
-  stall_ticks = NsToTicks(*header, header->stall_ns);
-  stalls.Init(&r->image, stall_ticks, NsToTicks(*header, header->first_stall_ns), period_ticks);
-  snapshots.Init(r, encoder_memory);
-  pace.Init(header);
-}
-
-// The end of the process, or of its last communicator. Clean means that nothing was open and that
-// the trace tells so: the bit is set before the trace is written, so that the trace has it, and
-// taken back if the trace could not be written.
-void Watch::Finish(Reason reason, uint64_t now) {
-  const bool open = stalls.AnythingOpen();
-  if (open) LookAtSiblings(runtime, now);
-  if (!open) header->state.fetch_or(flight::kStateClean, std::memory_order_relaxed);
-  const Written written = snapshots.Write(reason, now);
-  const bool back = reason == Reason::kFinalize && !(Load(header->state) & flight::kStateUnloaded);
-  if (written != Written::kYes || back) {
-    header->state.fetch_and(~static_cast<uint64_t>(flight::kStateClean), std::memory_order_relaxed);
-  } else if (reason == Reason::kExit && !open) {
-    RemoveFlightFile(&runtime->file);
-  }
-}
-
-void Watch::Handle(Reason reason, uint64_t now) {
-  switch (reason) {
-    case Reason::kFinalize:
-    case Reason::kExit:
-      Finish(reason, now);
-      break;
-    default:
-      LookAtSiblings(runtime, now);
-      (void)snapshots.Write(reason, now);
-  }
-  if (reason == Reason::kExit) {
-    runtime->exit_done.store(1, std::memory_order_release);
-    FutexWake(&runtime->exit_done, 1 << 20);
-  }
-}
-
-// The callbacks mark such a communicator (flight::kCommFallbackNoted); saying it is a write to
-// stderr, which is ours to do.
-void Watch::LookForFallback() {
-  for (uint32_t i = 0; i < runtime->image.comm_rows && !fallback_said; ++i) {
-    const flight::CommRow& comm = runtime->image.comms[i];
-    if (comm.stamp.load(std::memory_order_acquire) == 0) continue;  // its name may be read now
-    if (!(Load(comm.flags) & flight::kCommFallbackNoted)) continue;
-    SayFallback(*runtime, i);
-    fallback_said = true;
-  }
-}
-
-void Watch::Round(uint64_t now, uint64_t asked) {
-  const StallRound round = stalls.Look(now, pace.frozen_until());
-  if (!fallback_said) LookForFallback();
-  if (round.noticed) {
-    stalls_to_say |= round.noticed;
-    // A few thousand ranks notice within a second: spread their traces over a twentieth of the
-    // stall time, 3 s at most.
-    uint64_t spread = stall_ticks / 20;
-    const uint64_t most = NsToTicks(*header, 3000000000);
-    if (spread > most) spread = most;
-    if (stall_due == 0) stall_due = now + spread * (header->process_nonce & 1023) / 1024;
-  }
-  // Another process's end is worth knowing while it is fresh: long before the stall is one.
-  uint64_t early = NsToTicks(*header, 1000000000);
-  if (early > stall_ticks / 4) early = stall_ticks / 4;
-  if (round.quiet_since && now - round.quiet_since > early && now >= siblings_next) {
-    LookAtSiblings(runtime, now);
-    uint64_t pause = stall_ticks / 8;
-    const uint64_t most = NsToTicks(*header, 5000000000);
-    siblings_next = now + (pause > most ? most : pause);
-  }
-  if (stall_due && now >= stall_due) {
-    stall_due = 0;
-    LookAtSiblings(runtime, now);
-    const Written written = snapshots.Write(Reason::kStall, now);
-    SayStall(*runtime, snapshots, written, stalls_to_say, now);
-    stalls_to_say = 0;
-  }
-  if (round.recovered) {
-    (void)snapshots.Write(Reason::kRecovered, now);
-    for (uint32_t i = 0; i < flight::kStallFindings; ++i) {
-      if (round.recovered >> i & 1) SayRecovered(*runtime, i);
-    }
-  }
-  for (const Reason reason : {Reason::kRequest, Reason::kQuiet, Reason::kWake, Reason::kMarker,
-                              Reason::kAbort, Reason::kFinalize, Reason::kExit}) {
-    if (asked & Bit(reason)) Handle(reason, now);
-  }
-}
 
 void BecomeOrdinary() {
   prctl(PR_SET_NAME, "ringscope", 0, 0, 0);

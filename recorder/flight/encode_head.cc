@@ -240,6 +240,13 @@ void EncodeLiveness(Encoder* e) {
   e->w.Bool(12, e->options.lock_known);
   e->w.Bool(13, e->options.lock_held);
   if (e->options.process_state) e->w.String(14, &e->options.process_state, 1);
+  // While it writes a trace it is in one: said of flight files only.
+  if (e->options.reason == kReasonFlightFile) e->w.Int(15, e->Ns(Load(h.thread_in_call)));
+  const uint64_t woken_by = Load(h.woken_by);
+  if (woken_by) {
+    e->w.Int(16, static_cast<int32_t>(static_cast<uint32_t>(woken_by)));
+    PutRank(e, 17, static_cast<uint32_t>(woken_by >> 32));
+  }
   e->w.End(mark);
 }
 

@@ -94,6 +94,7 @@ enum StateBits : uint64_t {
   kStatePrivateMemory = 8,  // no file could be made: this image lives in memory only
   kStateTraceFailed = 16,   // a trace could not be written (disk full, directory missing)
   kStateUnloaded = 32,      // NCCL finalized its last communicator
+  kStateFallbackSaid = 64,  // it said on stderr, for all processes of the node, that data goes through the network
 };
 
 struct FileHeader {
@@ -167,7 +168,7 @@ enum class Counter : uint32_t {
   kNullContext = 15,
   kForeignContext = 16,
   kCommFinalizedOpen = 17,// communicators finalized (aborted) with operations open
-  kTraceDropped = 18,     // traces not written: more than RINGSCOPE_TRACES
+  kTraceDropped = 18,     // traces replaced by the next one: more than RINGSCOPE_TRACES
   kTraceFailed = 19,
   kInitRace = 20,         // two first inits in parallel (harmless)
   kPastOpen = 21,         // operations open at the end of the ring that a newer one had to skip

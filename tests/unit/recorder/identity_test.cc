@@ -159,7 +159,7 @@ TEST_F(IdentityTest, TextBlock) {
   setenv("NCCL_TEST_SECRET", "hunter2", 1);
   setenv("LOCAL_RANK", "4", 1);
   std::vector<char> block(16384, 'x');
-  WriteTextBlock(Read(), block.data(), block.size());
+  WriteTextBlock(Read(), "/t", block.data(), block.size());
   const auto entries = Entries(block);
   const auto has = [&](const std::string& e) {
     return std::find(entries.begin(), entries.end(), e) != entries.end();
@@ -177,7 +177,7 @@ TEST_F(IdentityTest, SmallTextBlock) {
   setenv("NCCL_TEST_PLAIN", std::string(500, 'a').c_str(), 1);
   for (size_t size = 16; size < 560; size += 7) {
     std::vector<char> block(size + 16, 'x');
-    WriteTextBlock(Read(), block.data(), size);
+    WriteTextBlock(Read(), "/t", block.data(), size);
     for (size_t i = size; i < block.size(); ++i) ASSERT_EQ(block[i], 'x');
     block.resize(size);
     EXPECT_EQ(block.back(), 0);

@@ -196,7 +196,7 @@ TEST_F(ProcessTest, FullDiskForTraces) {
         })) {
       _exit(2);
     }
-    if (!FilesBelow(traces_).empty()) _exit(3);  // no half of a trace
+    if (!Traces().empty()) _exit(3);  // no half of a trace
     Complete(context);
   });
   SKIP_IF_NOT_ALLOWED(child);

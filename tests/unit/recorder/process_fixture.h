@@ -19,6 +19,7 @@
 #include "recorder/flight/rows.h"
 #include "recorder/hot_comm.h"
 #include "recorder/hot_op.h"
+#include "recorder/marker.h"
 #include "recorder/runtime.h"
 #include "recorder/siblings.h"
 #include "recorder/state.h"
@@ -62,16 +63,34 @@ class ProcessTest : public testing::Test {
                     {flight::Func::kAllReduce, flight::DataType::kFloat32, 16, -1, 0, 0});
   }
   // One operation through all of its callbacks.
-  static void Complete(uint64_t context) {
+  static void Complete(uint64_t context) { FinishCall(context, Enter(context)); }
+  // The rest of them, after Enter().
+  static void FinishCall(uint64_t context, uint64_t api) {
     const OpCall call = {flight::Func::kAllReduce, flight::DataType::kFloat32, 16, -1, 0, 0};
-    const uint64_t api = ApiStart(Current(), context, call);
     ApiStop(Current(), api);
     const uint64_t op = LaunchStart(Current(), context, api, call,
                                     {flight::Algo::kRing, flight::Proto::kSimple, 1, 16, 0, -1});
     LaunchStop(Current(), op);
     KernelStop(Current(), KernelStart(Current(), op, 0, 1));
   }
-  std::vector<std::string> Traces() const { return FilesBelow(traces_); }
+  // What lies in the trace directory, without the marker file.
+  std::vector<std::string> Traces() const {
+    std::vector<std::string> files = FilesBelow(traces_);
+    files.erase(std::remove_if(files.begin(), files.end(),
+                               [](const std::string& path) {
+                                 return path.substr(path.rfind('/') + 1) == kMarkerName;
+                               }),
+                files.end());
+    return files;
+  }
+  // Those whose path contains `part`.
+  std::vector<std::string> TracesNamed(const std::string& part) const {
+    std::vector<std::string> named;
+    for (const std::string& path : Traces()) {
+      if (path.find(part) != std::string::npos) named.push_back(path);
+    }
+    return named;
+  }
   std::vector<std::string> Flights() const { return FilesBelow(flight_); }
   trace::Trace OnlyTrace() const {
     const auto files = Traces();

@@ -159,6 +159,7 @@ TEST_F(ProcessTest, ARecoveryIsWrittenAndSaid) {
     Complete(context);
     const uint64_t api = Enter(context);
     if (!Eventually([this] { return Traces().size() == 1; })) _exit(2);
+    usleep(500000);  // until it was said
     ApiStop(Current(), api);
     if (!Eventually([this] { return Traces().size() == 2; })) _exit(3);
     usleep(200000);
@@ -176,7 +177,7 @@ TEST_F(ProcessTest, AFallbackToTheNetworkIsSaidOnce) {
     if (!Start()) _exit(1);
     for (uint64_t id = 7; id < 10; ++id) Communicator(4, id);
     for (uint32_t i = 0; i < 3; ++i) Current()->comms[i].flags.fetch_or(flight::kCommFallbackNoted);
-    usleep(1300000);
+    usleep(3000000);
     _exit(0);
   });
   EXPECT_TRUE(child.ExitedWell());

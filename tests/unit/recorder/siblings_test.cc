@@ -41,10 +41,7 @@ TEST_F(SiblingTest, TheSurvivorTellsKilledStoppedAliveAndEndedApart) {
     const uint64_t context = Communicator();
     Complete(context);
     Enter(context);
-    if (!Eventually([this] {
-          return !Traces().empty() && Traces().back().find("stall") != std::string::npos;
-        }))
-      _exit(2);
+    if (!Eventually([this] { return !TracesNamed("-stall").empty(); })) _exit(2);
     usleep(3000000);  // the witness looks on; what it sees later stands in its flight file
     kill(getpid(), SIGKILL);
   });
