@@ -170,7 +170,8 @@ void Watch::Round(uint64_t now, uint64_t asked) {
   WriteWhatIsDue(now);
   SpeakIfFirst(now);
   if (round.recovered) {
-    recovered_due = now + share_ticks;
+    // The trace of another stall tells that this one is over.
+    if (!stall_due) recovered_due = now + share_ticks;
     for (uint32_t i = 0; i < flight::kStallFindings; ++i) {
       if (round.recovered & said & 1u << i) speaker.Recovered(*runtime, i);
     }

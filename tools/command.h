@@ -23,6 +23,7 @@ struct Flag {
   std::vector<const char*> choices;  // empty: any value
   const char* default_value;
   const char* meaning;
+  const char* value = "N";  // what --help calls a value that is not a choice
 };
 
 class Arguments;

@@ -7,8 +7,10 @@
 
 #include "analyzer/ingest/collect.h"
 #include "analyzer/model/model.h"
+#include "analyzer/model/run_label.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/report/json.h"
+#include "analyzer/report/style.h"
 #include "analyzer/report/text.h"
 #include "tools/command.h"
 #include "tools/progress.h"
@@ -65,6 +67,14 @@ int NoRecords(const ingest::Collected& collected, bool json) {
   return collected.missing > 0 || collected.walked == 0 ? kNoInput : kDamaged;
 }
 
+int NoSuchIncarnation(const std::string& incarnation, const model::Job& job) {
+  fprintf(stderr, "ringscope: no record of %s among the files; there are:\n",
+          report::Printable(incarnation).c_str());
+  for (const std::string& other : job.left_out)
+    fprintf(stderr, "  %s\n", report::Printable(other).c_str());
+  return kNoInput;
+}
+
 int Run(const Arguments& arguments) {
   if (arguments.positional().empty()) {
     fprintf(
@@ -79,7 +89,11 @@ int Run(const Arguments& arguments) {
   }
   const bool json = arguments.Get("format") == "json";
   if (collected.records.empty()) return NoRecords(collected, json);
-  model::Job job = model::BuildJob(std::move(collected.records));
+  std::string incarnation = arguments.Get("incarnation");
+  const bool asked = !incarnation.empty();
+  if (!asked) incarnation = model::RunNamedBy(arguments.positional(), collected.records);
+  model::Job job = model::BuildJob(std::move(collected.records), incarnation);
+  if (asked && job.processes.empty()) return NoSuchIncarnation(incarnation, job);
   const auto sentences = collected.Sentences();
   job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
   const Diagnosis diagnosis = reasoning::Diagnose(job);
@@ -95,13 +109,19 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH... [--format=text|json] [--color=auto|always|never]",
+    "PATH... [--format=text|json] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
     "were killed, gzip'd or not. Give all hosts' directories at once; records find each other by "
     "communicator.\n"
     "Files that are damaged or not ours are named and left out, the rest is still diagnosed.\n"
+    "\n"
+    "Processes of different jobs, or attempts of one job, are never joined. Where several lie "
+    "together, the answer is about\n"
+    "the one whose directory (JOB.RESTART) is among the paths, else about the newest; the others "
+    "are named, and\n"
+    "--incarnation chooses one.\n"
     "\n"
     "  ringscope diagnose ringscope-traces /dev/shm/ringscope-$(id -u)\n"
     "  ringscope diagnose --format=json collected/ | jq '.findings[0]'\n"
@@ -110,7 +130,9 @@ const Command kDiagnose = {
     "possible), the evidence\n"
     "with rank and table entry, what would refute it and the next evidence to collect. JSON: "
     "docs/verdicts.md.\n",
-    {{"format", {"text", "json"}, "text", "how to print the diagnosis"}, ColourFlag()},
+    {{"format", {"text", "json"}, "text", "how to print the diagnosis"},
+     {"incarnation", {}, "", "job id and restart count, as in the directory's name", "JOB.RESTART"},
+     ColourFlag()},
     Run};
 
 }  // namespace ringscope::tools

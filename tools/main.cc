@@ -48,9 +48,10 @@ void PrintHelp(const Command& c) {
   for (const Flag& f : c.flags) {
     std::string values;
     for (const char* v : f.choices) values += (values.empty() ? "" : "|") + std::string(v);
-    if (values.empty()) values = "N";
-    printf("  --%s=%s\n        %s (default %s)\n", f.name, values.c_str(), f.meaning,
-           f.default_value);
+    if (values.empty()) values = f.value;
+    printf("  --%s=%s\n        %s", f.name, values.c_str(), f.meaning);
+    if (f.default_value[0] != 0) printf(" (default %s)", f.default_value);
+    printf("\n");
   }
 }
 

@@ -151,12 +151,12 @@ std::vector<std::map<uint32_t, RowRef>> IndexRows(const Job& job) {
   return rows;
 }
 
-Job BuildJob(std::vector<Record> records) {
+Job BuildJob(std::vector<Record> records, const std::string& incarnation) {
   Job job;
   Notes notes;
   for (const Record& r : records) job.inputs.push_back(r.source);
   std::sort(job.inputs.begin(), job.inputs.end());
-  job.processes = JoinRecords(std::move(records), &notes, &job.name, &job.left_out);
+  job.processes = JoinRecords(std::move(records), incarnation, &notes, &job.name, &job.left_out);
   JoinCommunicators(&job, &notes);
   AssignJobRanks(&job, &notes);
   ExpandOperations(&job, &notes);

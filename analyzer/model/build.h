@@ -42,9 +42,13 @@ class Notes {
 bool CutToRange(trace::Trace* trace);
 // 1. Records of one process become one Process, newest state first; other attempts and jobs are
 // left out.
-// `name` and `left_out` as in model::Job.
-std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes, std::string* name,
+// `incarnation` as in BuildJob(), `name` and `left_out` as in model::Job.
+std::vector<Process> JoinRecords(std::vector<Record> records, const std::string& incarnation,
+                                 Notes* notes, std::string* name,
                                  std::vector<std::string>* left_out);
+// Without a job id two runs at a time look like one job. Keeps the newest of those that cannot be
+// one. Part of step 1.
+void DropOtherRuns(std::vector<Process>* processes, Notes* notes);
 // 2. Communicators with their members.
 void JoinCommunicators(Job* job, Notes* notes);
 // 3. Job rank of processes and members, world size, missing ranks.

@@ -97,6 +97,8 @@ class Judge {
                  "its flight file's lock is free without a clean end, while others live", why);
     }
     if (!p.from_flight_file) return TraceOnly(p, early, why);
+    // Whether it lives, its heartbeat does not tell.
+    if (early && WaitsForFiles(p, why)) return Life::kUnknown;
     if (const auto ended = OthersEndedInOrder(p);
         early ? ended.any : ended.all && ActiveAtTheEnd(p)) {
       return Say(live.lock_known() ? Life::kGone : Life::kGoneOrFrozen,
@@ -125,6 +127,7 @@ class Judge {
       *why = absl::StrCat("it exists and the kernel says it is stopped (state ", state, ")");
       return Life::kFrozen;
     }
+    if (WaitsForFiles(p, why)) return Life::kRunning;
     const int64_t now = p.read_realtime_ns != 0 ? p.read_realtime_ns : newest_;
     const int64_t age = SatSub(now, p.last_sign_ns);
     if (p.last_sign_ns != 0 && age > Window(p)) {
@@ -134,6 +137,18 @@ class Judge {
     }
     *why = "it exists (its flight file is locked) and its heartbeat is fresh";
     return Life::kRunning;
+  }
+
+  // The recorder's own thread stopped beating in a call to a file system (a network file system that
+  // does not answer): that says nothing about the rest of the process.
+  static bool WaitsForFiles(const Process& p, std::string* why) {
+    const int64_t since = p.trace.liveness().thread_in_call_ns();
+    if (since == 0) return false;
+    *why = absl::StrCat(
+        "its recorder thread waits for a file system (RINGSCOPE_DIR) since ",
+        Seconds(std::max<int64_t>(SatSub(since, p.trace.liveness().heartbeat_ns()), 0)),
+        " after its last heartbeat, which is therefore no sign of the process's state");
+    return true;
   }
 
   // A neighbour's look at the lock counts when the neighbour lived on long enough for the two not

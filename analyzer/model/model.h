@@ -140,7 +140,9 @@ struct Job {
 // Joins records into a job. Never fails: what does not fit is said in Job::not_seen. `records` are
 // one per input file; the records of one process (same boot id, pid, start time and nonce) become
 // one Process. Records of an earlier attempt of the job (restart count, or a rank whose process
-// ended before its successor began) and of other jobs are left out and named.
+// ended before its successor began) and of other jobs are left out and named: the newest run is
+// kept, or the one that `incarnation` names ("train-7.0", run_label.h). When that is not among the
+// records the job is empty.
 struct Record {
   trace::Trace trace;
   std::string source;
@@ -149,7 +151,7 @@ struct Record {
   int64_t read_realtime_ns =
       0;  // flight file on the machine of its owner: CLOCK_REALTIME when it was read; else 0
 };
-Job BuildJob(std::vector<Record> records);
+Job BuildJob(std::vector<Record> records, const std::string& incarnation = "");
 
 }  // namespace ringscope::model
 

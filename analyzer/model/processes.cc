@@ -9,6 +9,7 @@
 
 #include "analyzer/model/build.h"
 #include "analyzer/model/ranks_text.h"
+#include "analyzer/model/run_label.h"
 #include "analyzer/model/safe_math.h"
 
 namespace ringscope::model {
@@ -95,9 +96,9 @@ std::map<JobKey, JobKey> SameJobs(const std::vector<Process>& processes,
   return leader;
 }
 
-// Keeps the newest (job, attempt) of those that lie in the inputs.
-void KeepOneJob(std::vector<Process>* processes, Notes* notes, std::string* name,
-                std::vector<std::string>* left_out) {
+// Keeps the newest (job, attempt) of those that lie in the inputs, or the one that is asked for.
+void KeepOneJob(std::vector<Process>* processes, const std::string& incarnation, Notes* notes,
+                std::string* name, std::vector<std::string>* left_out) {
   std::map<JobKey, int> sizes;
   for (const Process& p : *processes) {
     if (p.trace.has_process())
@@ -112,20 +113,26 @@ void KeepOneJob(std::vector<Process>* processes, Notes* notes, std::string* name
     newest = std::max(newest, p.last_sign_ns);
     ++count;
   }
-  auto keep = groups.begin();
+  auto keep = groups.end();
   for (auto it = groups.begin(); it != groups.end(); ++it) {
-    if (it->second.first >= keep->second.first) keep = it;
+    if (!incarnation.empty() && RunLabel(it->first.first, it->first.second) != incarnation)
+      continue;
+    if (keep == groups.end() || it->second.first >= keep->second.first) keep = it;
   }
-  *name = JobName(keep->first);
-  for (const auto& [group, what] : groups) {
-    if (group == keep->first) continue;
-    left_out->push_back(JobName(group));
+  if (keep != groups.end()) *name = JobName(keep->first);
+  for (auto it = groups.begin(); it != groups.end(); ++it) {
+    if (it == keep) continue;
+    const auto& [group, what] = *it;
+    const std::string flag =
+        absl::StrCat("--incarnation=", RunLabel(group.first, group.second));
+    left_out->push_back(absl::StrCat(JobName(group), " (", flag, ")"));
     notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(group),
                             ": ", what.second, what.second == 1 ? " process" : " processes",
-                            "); give its directory alone to look at it"));
+                            "); ", flag, " looks at it"));
   }
   std::erase_if(*processes, [&](const Process& p) {
-    return p.trace.has_process() && leader.at(KeyOf(p)) != keep->first;
+    return keep == groups.end() ||
+           (p.trace.has_process() && leader.at(KeyOf(p)) != keep->first);
   });
 }
 
@@ -183,7 +190,8 @@ void MakeHostsUnique(std::vector<Process>* processes) {
 
 }  // namespace
 
-std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes, std::string* name,
+std::vector<Process> JoinRecords(std::vector<Record> records, const std::string& incarnation,
+                                 Notes* notes, std::string* name,
                                  std::vector<std::string>* left_out) {
   using Key = std::tuple<std::string, int32_t, uint64_t, uint32_t, int>;
   std::map<Key, std::vector<Record>> groups;
@@ -201,7 +209,8 @@ std::vector<Process> JoinRecords(std::vector<Record> records, Notes* notes, std:
   }
   std::vector<Process> processes;
   for (auto& [key, group] : groups) processes.push_back(MakeProcess(std::move(group)));
-  KeepOneJob(&processes, notes, name, left_out);
+  KeepOneJob(&processes, incarnation, notes, name, left_out);
+  DropOtherRuns(&processes, notes);
   DropEarlierRuns(&processes, notes);
   MakeHostsUnique(&processes);
   std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {

@@ -113,6 +113,14 @@ class RecordRenderer {
     std::string reason = Lower(trace::WriteReason_Name(t_.reason()));
     if (reason.rfind("reason_", 0) == 0) reason = reason.substr(7);
     std::replace(reason.begin(), reason.end(), '_', ' ');
+    const auto& asked_by = t_.liveness();
+    if (t_.reason() == trace::REASON_WAKE && asked_by.woken_by_pid() != 0) {
+      absl::StrAppend(&reason, " (asked by ",
+                      asked_by.woken_by_rank() < 0
+                          ? ""
+                          : absl::StrCat("rank ", asked_by.woken_by_rank(), ", "),
+                      "pid ", asked_by.woken_by_pid(), ", which stalled)");
+    }
     Line(absl::StrCat("  written     ", reason, ", number ", t_.sequence(), ", ",
                       Utc(Realtime(t_.written_ns()))));
     const auto& l = t_.liveness();
@@ -122,6 +130,10 @@ class RecordRenderer {
     if (l.exiting()) facts.push_back("in exit()");
     if (l.clean()) facts.push_back("ended in order");
     if (l.unloaded()) facts.push_back("last communicator finalized");
+    if (l.thread_in_call_ns() != 0) {
+      facts.push_back(absl::StrCat("its recorder thread waits for a file system since ",
+                                   Ago(l.thread_in_call_ns())));
+    }
     if (l.freezes() > 0) {
       facts.push_back(absl::StrCat("frozen ", l.freezes(), " times, longest ",
                                    Duration(l.freeze_ns()), " from ", Ago(l.freeze_begin_ns())));

@@ -130,7 +130,7 @@ class Renderer {
       if (all > 4) names.resize(4);
       Text("  ", absl::StrCat("NOT about ", absl::StrJoin(names, "; "),
                               all > 4 ? absl::StrCat(" and ", all - 4, " more") : "",
-                              ": their records lie here too, give their directory alone"));
+                              ": their records lie here too"));
     }
     if (!d_.summary().empty() && d_.summary() != title) Text("  ", d_.summary());
     std::set<std::string> hosts;

@@ -57,6 +57,7 @@ TEST(Collect, FindsRecordsByContentInATree) {
   dir.Write("nccl.log", "host0:1:2 [0] NCCL INFO Bootstrap: Using eth0\n");
   dir.Write("nccl.log.gz", Gzip("host0:1:2 [0] NCCL WARN something\n"));
   dir.Write("notes.txt", "call me\n");
+  dir.Write("job.0/snapshot-now", "");  // the marker is part of the directory, nothing unknown
   const Collected c = Collect({dir.path()});
   EXPECT_THAT(Ranks(c), ElementsAre(0, 2, 1));
   EXPECT_THAT(c.problems, IsEmpty());

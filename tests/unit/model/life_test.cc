@@ -63,6 +63,27 @@ TEST(Life, SilenceAloneCannotTellKilledFromFrozen) {
   for (int r : {0, 1, 3}) EXPECT_EQ(LifeOf(job, r), Life::kRunning);
 }
 
+// Its thread waits for a network file system: the heartbeat stops, the process does not.
+TEST(Life, AThreadThatWaitsForAFileSystemIsNoFrozenProcess) {
+  JobBuilder b = Job(4);
+  b.LastSeen(2, 30);
+  auto& live = *b.Record(2).mutable_liveness();
+  live.set_thread_in_call_ns(live.heartbeat_ns() + 1000000);
+  const model::Job job = b.Build();
+  EXPECT_EQ(LifeOf(job, 2), Life::kUnknown);
+  EXPECT_THAT(job.processes[2].life_evidence, HasSubstr("waits for a file system"));
+
+  live.set_lock_known(true);
+  live.set_lock_held(true);
+  EXPECT_EQ(LifeOf(b.Build(), 2), Life::kRunning);
+  live.set_process_state("T");  // the kernel knows better
+  EXPECT_EQ(LifeOf(b.Build(), 2), Life::kFrozen);
+  live.set_lock_held(false);  // nor does it hide an end that the lock shows
+  live.clear_process_state();
+  b.Saw(0, 2, trace::Sibling::GONE, 60);
+  EXPECT_EQ(LifeOf(b.Build(), 2), Life::kGone);
+}
+
 TEST(Life, SilenceWithinThreeHeartbeatsSaysNothing) {
   JobBuilder b = Job(4);
   b.LastSeen(2, 98.6);  // heartbeat 0.5 s: three are 1.5 s

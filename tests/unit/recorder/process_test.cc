@@ -160,7 +160,7 @@ TEST_F(ProcessTest, ARecoveryIsWrittenAndSaid) {
     const uint64_t api = Enter(context);
     if (!Eventually([this] { return Traces().size() == 1; })) _exit(2);
     usleep(500000);  // until it was said
-    ApiStop(Current(), api);
+    FinishCall(context, api);
     if (!Eventually([this] { return Traces().size() == 2; })) _exit(3);
     usleep(200000);
     kill(getpid(), SIGKILL);

@@ -93,6 +93,20 @@ TEST(RecordText, WhoseAnEdgeIsThatIsDrivenForAnother) {
   EXPECT_THAT(text, HasSubstr("of rank 1 in world"));
 }
 
+TEST(RecordText, SaysWhyItWasWrittenAndWhoAsked) {
+  const auto text = [](trace::WriteReason reason) {
+    model::Record r = Sample();
+    r.trace.set_reason(reason);
+    r.trace.mutable_liveness()->set_woken_by_pid(77);
+    r.trace.mutable_liveness()->set_woken_by_rank(3);
+    return RenderRecord(r, {});
+  };
+  EXPECT_THAT(text(trace::REASON_WAKE), HasSubstr("written     wake (asked by rank 3, pid 77"));
+  EXPECT_THAT(text(trace::REASON_QUIET), HasSubstr("written     quiet, number"));
+  EXPECT_THAT(text(trace::REASON_MARKER), HasSubstr("written     marker, number"));
+  EXPECT_THAT(text(trace::REASON_REQUEST), HasSubstr("written     request, number"));
+}
+
 TEST(RecordText, AnEmptyRecordIsSaidToBeSo) {
   EXPECT_THAT(RenderRecord(model::Record(), {}), HasSubstr("which process this is is missing"));
 }
