@@ -69,7 +69,7 @@ void Speaker::SayOnce(Text* line) {
 }
 
 void Speaker::Stall(const Runtime& runtime, const SnapshotWriter& snapshots, Written written,
-              uint32_t slots, uint64_t now_ticks) {
+                    uint32_t slots, uint64_t now_ticks) {
   const flight::StallFinding* stalls = runtime.image.header->stalls;
   uint32_t oldest = flight::kStallFindings, others = 0;
   for (uint32_t i = 0; i < flight::kStallFindings; ++i) {

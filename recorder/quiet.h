@@ -1,6 +1,6 @@
 // Finds the process that does nothing: it had operations, waits for none, and no callback has come
-// for the stall time. That is no fault (a data loader, an evaluation), but when the others hang it is
-// the rank they wait for, and it has no stall of its own that would make it write.
+// for the stall time. That is no fault (a data loader, an evaluation), but when the others hang it
+// is the rank they wait for, and it has no stall of its own that would make it write.
 #ifndef RINGSCOPE_RECORDER_QUIET_H_
 #define RINGSCOPE_RECORDER_QUIET_H_
 

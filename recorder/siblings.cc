@@ -35,8 +35,8 @@ struct Round {
   uint64_t ask;       // reasons
   uint64_t order;     // ours
   NodeView view;
-  uint64_t seen;      // bit per sibling row that a file was found for
-  bool own_seen;      // our own file is there: it is the directory that we began with
+  uint64_t seen;  // bit per sibling row that a file was found for
+  bool own_seen;  // our own file is there: it is the directory that we began with
 };
 
 // What procfs says of the process that wrote a file, if it is one of this pid namespace.

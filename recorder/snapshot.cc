@@ -57,8 +57,6 @@ const char* ErrorText(int error) {
   return nullptr;
 }
 
-}  // namespace
-
 InFileSystem::InFileSystem(flight::FileHeader* header) : header_(header) {
   header_->thread_in_call.store(Ticks(), std::memory_order_relaxed);
 }
@@ -117,8 +115,8 @@ bool SnapshotWriter::WriteFile(flight::Reason reason, uint64_t now_ticks, const 
   options.sequence = sequence_;
   errno = 0;
   const flight::EncodeResult result =
-      flight::EncodeTrace(runtime_->file.base, runtime_->image.header->file_bytes, options, scratch_,
-                          flight::kEncodeScratchBytes, ToFile, &fd);
+      flight::EncodeTrace(runtime_->file.base, runtime_->image.header->file_bytes, options,
+                          scratch_, flight::kEncodeScratchBytes, ToFile, &fd);
   bool good = result.error == nullptr;
   int why = errno;
   // Without fsync: a trace that a machine's crash takes with it is not worth a wait on a busy file

@@ -69,8 +69,8 @@ class SnapshotWriter {
   char path_[1280];
 };
 
-// What an errno of a write means, for the few that happen; nullptr for the others. (strerror is not ours to call from a
-// thread of a foreign process: it may allocate.)
+// What an errno of a write means, for the few that happen; nullptr for the others. (strerror is not
+// ours to call from a thread of a foreign process: it may allocate.)
 const char* ErrorText(int error);
 
 // "stall", "finalize", ...: as in file names.

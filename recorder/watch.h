@@ -19,9 +19,9 @@ namespace ringscope::recorder {
 // Everything that the thread needs, in the memory that Start() reserved.
 //
 // An episode is one stop of the job as this process sees it. In each it writes one trace that shows
-// its state: of its own stall, or else because a sibling (wake) or another node (marker) has one. It
-// answers the others at most once in a stall time, and answering never makes it ask: two processes
-// cannot keep each other writing.
+// its state: of its own stall, or else because a sibling (wake) or another node (marker) has one.
+// It answers the others at most once in a stall time, and answering never makes it ask: two
+// processes cannot keep each other writing.
 struct Watch {
   void Init(Runtime* r, unsigned char* encoder_memory);
   // `asked`: bits of reasons, taken out of the header.
@@ -52,7 +52,7 @@ struct Watch {
   uint64_t spread_ticks;  // a few thousand ranks notice within a second: their traces are spread
   uint64_t share_ticks;   // over this time, and this is our part of it
   uint64_t stall_due, recovered_due, answer_due;
-  uint64_t say_due;  // when all stalls of the node that belong to this one are noticed
+  uint64_t say_due;      // when all stalls of the node that belong to this one are noticed
   uint64_t answered_at;  // the newest trace of this episode: stall, wake or marker
   uint64_t written_at;   // the newest trace of any kind
   uint64_t siblings_next;

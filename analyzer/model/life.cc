@@ -139,8 +139,8 @@ class Judge {
     return Life::kRunning;
   }
 
-  // The recorder's own thread stopped beating in a call to a file system (a network file system that
-  // does not answer): that says nothing about the rest of the process.
+  // The recorder's own thread stopped beating in a call to a file system (a network file system
+  // that does not answer): that says nothing about the rest of the process.
   static bool WaitsForFiles(const Process& p, std::string* why) {
     const int64_t since = p.trace.liveness().thread_in_call_ns();
     if (since == 0) return false;

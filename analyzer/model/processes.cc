@@ -123,16 +123,14 @@ void KeepOneJob(std::vector<Process>* processes, const std::string& incarnation,
   for (auto it = groups.begin(); it != groups.end(); ++it) {
     if (it == keep) continue;
     const auto& [group, what] = *it;
-    const std::string flag =
-        absl::StrCat("--incarnation=", RunLabel(group.first, group.second));
+    const std::string flag = absl::StrCat("--incarnation=", RunLabel(group.first, group.second));
     left_out->push_back(absl::StrCat(JobName(group), " (", flag, ")"));
     notes->Add(absl::StrCat("records of another job or attempt were left out (", JobName(group),
-                            ": ", what.second, what.second == 1 ? " process" : " processes",
-                            "); ", flag, " looks at it"));
+                            ": ", what.second, what.second == 1 ? " process" : " processes", "); ",
+                            flag, " looks at it"));
   }
   std::erase_if(*processes, [&](const Process& p) {
-    return keep == groups.end() ||
-           (p.trace.has_process() && leader.at(KeyOf(p)) != keep->first);
+    return keep == groups.end() || (p.trace.has_process() && leader.at(KeyOf(p)) != keep->first);
   });
 }
 

@@ -10,9 +10,7 @@
 
 namespace ringscope::flight {
 
-constexpr uint64_t ReasonBit(Reason reason) {
-  return uint64_t{1} << static_cast<uint32_t>(reason);
-}
+constexpr uint64_t ReasonBit(Reason reason) { return uint64_t{1} << static_cast<uint32_t>(reason); }
 
 // `fd`: a flight file open for reading and writing. `woken_by` (0: leave what is there) is
 // FileHeader::woken_by. False when it is no flight file of this version and user, or cannot be

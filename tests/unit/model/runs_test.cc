@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 // Two ranks of one run that ended at second `end`; pids from `pid` on, a communicator of its own.
 std::vector<Record> Attempt(const std::string& job, uint32_t restart, double end, int pid,
-                        uint64_t comm = 0x77) {
+                            uint64_t comm = 0x77) {
   JobBuilder b(2, end);
   b.Comm("world", {0, 1}, comm);
   auto records = b.Records();
@@ -58,21 +58,23 @@ TEST(Runs, ARestartedJobIsAboutItsNewestAttempt) {
 }
 
 TEST(Runs, EachAttemptCanBeChosen) {
-  const auto records =
-      All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200, 0x78), Attempt("other job", 0, 90, 300, 0x79)});
+  const auto records = All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200, 0x78),
+                            Attempt("other job", 0, 90, 300, 0x79)});
   EXPECT_THAT(Pids(BuildJob(records, "t.0")), ElementsAre(100, 101));
   EXPECT_THAT(Pids(BuildJob(records, "t.1")), ElementsAre(200, 201));
   EXPECT_THAT(Pids(BuildJob(records, "other_job.0")), ElementsAre(300, 301));
 }
 
 TEST(Runs, WhatIsNotThereIsNotReplacedByAnother) {
-  const model::Job job = BuildJob(All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200)}), "t.2");
+  const model::Job job =
+      BuildJob(All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200)}), "t.2");
   EXPECT_THAT(job.processes, IsEmpty());
   EXPECT_THAT(job.left_out, SizeIs(2));
 }
 
 TEST(Runs, TheDirectoryThatIsGivenNamesTheRun) {
-  const auto records = All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200), Attempt("", 0, 90, 300)});
+  const auto records =
+      All({Attempt("t", 0, 60, 100), Attempt("t", 1, 100, 200), Attempt("", 0, 90, 300)});
   EXPECT_EQ(RunNamedBy({"/scratch/traces/t.0", "/dev/shm/ringscope-0"}, records), "t.0");
   EXPECT_EQ(RunNamedBy({"traces/t.1//"}, records), "t.1");
   EXPECT_EQ(RunNamedBy({"nojob.0"}, records), "nojob.0");

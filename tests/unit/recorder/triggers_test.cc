@@ -308,10 +308,9 @@ TEST_F(TriggerTest, LinesAboutStallsAreCapped) {
     for (int i = 0; i < 8; ++i) {
       const uint64_t api = Enter(context);
       Eventually([] {
-        return std::any_of(std::begin(Current()->header->stalls), std::end(Current()->header->stalls),
-                           [](const flight::StallFinding& s) {
-                             return Load(s.what) && Load(s.resolved) == 0;
-                           });
+        return std::any_of(
+            std::begin(Current()->header->stalls), std::end(Current()->header->stalls),
+            [](const flight::StallFinding& s) { return Load(s.what) && Load(s.resolved) == 0; });
       });
       usleep(400000);
       FinishCall(context, api);
@@ -337,8 +336,7 @@ TEST_F(TriggerTest, TheFallbackIsSaidByOneOfTheNode) {
   Child a(notes("0")), b(notes("1")), c(notes("2"));
   ASSERT_TRUE(Eventually([&] { return a.Stderr() + b.Stderr() + c.Stderr() != ""; }));
   Settle();
-  const size_t lines =
-      a.StderrLines().size() + b.StderrLines().size() + c.StderrLines().size();
+  const size_t lines = a.StderrLines().size() + b.StderrLines().size() + c.StderrLines().size();
   EXPECT_EQ(lines, 1u) << a.Stderr() << b.Stderr() << c.Stderr();
 }
 
@@ -346,7 +344,8 @@ TEST_F(TriggerTest, TheFallbackIsSaidByOneOfTheNode) {
 
 TEST_F(TriggerTest, AThreadInAFileSystemCallIsNotAFrozenProcess) {
   using State = flight::SiblingState;
-  for (const auto& [in_call, expected] : {std::pair(true, State::kUnknown), {false, State::kFrozen}}) {
+  for (const auto& [in_call, expected] :
+       {std::pair(true, State::kUnknown), {false, State::kFrozen}}) {
     // A living process whose thread has not been heard of for a while.
     Child silent([in_call = in_call] {
       Settings settings;
