@@ -75,6 +75,10 @@ class DeadlockWriter : public StallWords {
     for (int comm : comms) {
       if (!a_.AllSeen(comm)) f.set_confidence(Confidence::possible);
     }
+    if (!one && !StreamsKnown(group)) {
+      f.set_confidence(Confidence::possible);
+      AddNote(&f, "this release of NCCL does not tell the streams: one stream a rank is assumed");
+    }
     for (int index : communicators)
       f.mutable_who()->add_communicators(job_.communicators[index].Label());
     const std::set<int> odd = OddRanks(group);
@@ -97,6 +101,22 @@ class DeadlockWriter : public StallWords {
             "Find the code that issues these operations and make its order the same on all ranks.",
             StackCommand(odd.empty() ? ranks : odd));
     return c;
+  }
+
+  bool StreamsKnown(const RootGroup& group) const {
+    for (int n : group.nodes) {
+      const Node& node = a_.NodeAt(n);
+      if (node.kind != Node::kOp) continue;
+      const model::Member* m = a_.MemberIn(node.comm, node.rank);
+      if (m == nullptr) continue;
+      for (const model::Op& op : m->ops) {
+        if (op.position() == node.position && op.p2p() == a_.input.comms[node.comm].p2p &&
+            op.raw.stream() == 0 && !op.raw.from_api()) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   // Which communicator's operation each rank runs while the other's is queued behind it.

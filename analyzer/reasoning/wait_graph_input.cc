@@ -378,8 +378,29 @@ class InputBuilder {
         };
         enter(false, static_cast<uint64_t>(out_.ops[i].communicator));
         // 0 is the default stream where the API told, else it is not known.
-        if (raw.stream() != 0 || raw.from_api()) enter(true, raw.stream());
+        if (raw.stream() != 0 || raw.from_api()) {
+          enter(true, raw.stream());
+        } else {
+          AddLikelyOrder(i, indices);
+        }
       }
+    }
+  }
+  // Below profiler API v5 no stream is told. What does not start while an older operation of
+  // another communicator runs on the same GPU may well be behind it; that GPU is not to be accused.
+  void AddLikelyOrder(int i, const std::vector<int>& oldest_first) {
+    graph::Participation& op = out_.graph.ops[i];
+    if (op.progress.Reached(Stage::kStarted)) return;
+    for (int b : oldest_first) {
+      if (b == i) break;
+      const Progress& older = out_.graph.ops[b].progress;
+      const trace::Operation& raw = out_.ops[b].op->raw;
+      if (out_.ops[b].communicator == out_.ops[i].communicator || raw.stream() != 0 ||
+          raw.from_api() || !older.Reached(Stage::kStarted) || !older.Before(Stage::kFinished)) {
+        continue;
+      }
+      op.after.push_back(b);
+      if (op.after.size() >= kOrderLinks) break;
     }
   }
   int64_t EnteredNs(int i) const {

@@ -197,6 +197,26 @@ TEST(StallFinder, RanksOfTheHostThatStandsStillDoNotOnlyWait) {
   EXPECT_THAT(d.findings(0).collateral().ranks(), UnorderedElementsAre(4, 5, 6, 7));
 }
 
+TEST(StallFinder, UnknownStreamsAccuseNoGpuOfACycle) {
+  // As below profiler API v5: neither call nor stream is told.
+  JobBuilder b(4);
+  testing::CycleJob(b, Same(4));
+  for (int r = 0; r < 4; ++r) {
+    for (auto& comm : *b.Record(r).mutable_communicators()) {
+      for (auto& op : *comm.mutable_operations()) {
+        op.clear_stream();
+        op.clear_from_api();
+      }
+    }
+  }
+  const Diagnosis d = Diagnose(b.Build());
+  ASSERT_GE(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::communicator_cycle);
+  EXPECT_EQ(d.findings(0).confidence(), Confidence::possible);
+  EXPECT_THAT(d.findings(0).who().ranks(), UnorderedElementsAre(2));
+  for (const Finding& f : d.findings()) EXPECT_NE(f.kind(), Kind::gpu_stalled);
+}
+
 TEST(StallFinder, HalfThatHasNotEnteredIsNotAccused) {
   JobBuilder b(4);
   const auto w = testing::World(b, Same(4), 10);
