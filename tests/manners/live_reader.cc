@@ -43,7 +43,7 @@ struct Tables {
   explicit Tables(uint32_t comm_rows, uint32_t op_rows)
       : memory(std::make_unique<Memory>()),
         image{&memory->header, memory->counters, nullptr, memory->threads, memory->comms, memory->ops, memory->edges, 77,
-              comm_rows, op_rows, 7} {
+              comm_rows, op_rows, 7, nullptr, nullptr} {
     std::memset(static_cast<void*>(memory.get()), 0, sizeof(Memory));
     memory->header.pid = 4711;
   }
