@@ -147,6 +147,14 @@ void StallWatch::Resolve(Comm* comm, uint64_t now, StallRound* round) {
   round->recovered |= 1u << slot;
 }
 
+bool StallWatch::StillOpen(uint32_t index, const CommRow& row, const Comm& comm) const {
+  flight::CommFacts facts = flight::FactsOf(row, index, image_->op_rows);
+  flight::ScanLaunched(image_->ops, &facts);
+  OpView op;
+  return flight::ReadOp(image_->ops[comm.stuck_row], comm.stuck_row, facts, &op) && op.open &&
+         op.generation == comm.stuck_generation;
+}
+
 // Progress of a stuck operation that is still open. One movement alone may be its abort: the kernel
 // leaves its wait and pushes a last step through, up to seconds before NCCL finalizes the
 // communicator. So it counts when another one follows, or when it is old enough to be the start of
@@ -164,7 +172,12 @@ StallRound StallWatch::Look(uint64_t now, uint64_t not_before) {
     Comm& comm = comms_[index];
     const uint64_t stamp = row.stamp.load(std::memory_order_acquire);
     if (stamp == 0 || Load(row.finalized) != 0) {
-      comm.stamp = 0;  // an abort leaves its finding as it is: nothing went on
+      // An abort leaves its finding as it is: nothing went on. A job that ended soon after it went
+      // on did go on.
+      if (stamp != 0 && comm.slot && comm.stamp == stamp && !StillOpen(index, row, comm)) {
+        Resolve(&comm, now, &round);
+      }
+      comm.stamp = 0;
       comm.slot = 0;
       continue;
     }

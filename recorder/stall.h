@@ -60,6 +60,7 @@ class StallWatch {
   void ReadEdges();
   void Report(Comm* comm, uint32_t index, const flight::OpView& op, uint64_t since, uint64_t now,
               StallRound* round);
+  bool StillOpen(uint32_t index, const flight::CommRow& row, const Comm& comm) const;
   bool GoesOn(Comm* comm, uint64_t since, uint64_t now) const;
   void Resolve(Comm* comm, uint64_t now, StallRound* round);
 

@@ -165,6 +165,18 @@ TEST_F(StallTest, OneMovementIsANewStallAfterTheStallTime) {
   EXPECT_EQ(recovered_, 1u);
 }
 
+TEST_F(StallTest, WhatFinishedJustBeforeTheCommunicatorEndedRecovered) {
+  OpRow& row = Stuck();
+  EXPECT_GT(FirstFinding(2, 200), 0);
+  Set(row.kernel, 1 | uint64_t{2} << 32 | uint64_t{2} << 48);
+  Set(row.finished, At(100));
+  Set(image_.comm(0).last_progress, At(100));
+  Set(image_.comm(0).finalized, At(100.1));
+  EXPECT_EQ(FirstFinding(100.2, 110), 0);
+  EXPECT_EQ(recovered_, 1u);
+  EXPECT_EQ(Load(Finding(0).resolved), At(100.2));
+}
+
 TEST_F(StallTest, TheLastStepOfAnAbortIsNoRecovery) {
   Stuck();
   EXPECT_GT(FirstFinding(2, 200), 0);
