@@ -252,9 +252,9 @@ void Streamer::Round(uint64_t now_ticks, uint64_t asked) {
   if (settle_ticks_ == 0) settle_ticks_ = NsToTicks(*image_->header, kSettleNs);
   Drain();
   const bool last = asked & Bit(flight::Reason::kExit);
-  const bool over = last || (asked & Bit(flight::Reason::kFinalize));
+  const bool finalizing = asked & Bit(flight::Reason::kFinalize);
   const flight::ClockMap clock(*image_->header);
-  for (uint32_t c = 0; c < image_->comm_rows; ++c) Look(c, over, now_ticks, clock);
+  for (uint32_t c = 0; c < image_->comm_rows; ++c) Look(c, last, finalizing, now_ticks, clock);
   WriteChunk(last);
   if (last) {
     closed_ = true;

@@ -58,7 +58,7 @@ class Streamer {
   void TakeOp(const uint64_t* words, const flight::ClockMap& clock);
   void TakeComm(const uint64_t* words);
   void TakeStep(const uint64_t* words, const flight::ClockMap& clock);
-  void Look(uint32_t comm, bool ending, uint64_t now_ticks, const flight::ClockMap& clock);
+  void Look(uint32_t comm, bool last, bool finalizing, uint64_t now_ticks, const flight::ClockMap& clock);
   bool IsOver(const flight::OpView& op, const flight::CommFacts& facts, uint64_t now_ticks) const;
   void Add(const flight::OpView& op, uint32_t comm_generation, flight::StreamEnd end, const flight::ClockMap& clock);
   bool Identify(uint32_t row, uint32_t generation, flight::StreamComm* c) const;
@@ -75,7 +75,7 @@ class Streamer {
   StreamDoor* door_;
   StreamFiles files_;
   uint64_t sequence_, poll_ns_;
-  uint64_t settle_ticks_;     // an operation whose channels are not known is over so long after its newest stop
+  uint64_t settle_ticks_;     // so long nothing must have happened to an operation whose end is a conclusion
   uint64_t rings_looked_at_;  // ticks
   uint64_t lost_before_[2];   // operations, steps of rings that were given back
   flight::StreamLosses lost_;

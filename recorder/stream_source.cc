@@ -162,16 +162,21 @@ void Streamer::AddTransfer(uint32_t edge, EdgeState* state, uint32_t row_low, ui
 
 bool Streamer::IsOver(const OpView& op, const flight::CommFacts& facts, uint64_t now_ticks) const {
   if (op.open || ((op.flags & flight::kOpFromApi) && op.returned == 0)) return false;
-  if (op.passed) return true;
-  // Captured into a graph: the row waits for the first launch of it.
-  if ((op.flags & flight::kOpGraph) && !op.launched) return false;
+  const uint64_t quiet = now_ticks - op.NewestTicks();
+  // Two proxy threads may tell the ends of two operations in the wrong order.
+  if (op.passed) return quiet > settle_ticks_;
+  if (op.flags & flight::kOpGraph) {
+    // The row waits for the first launch of the graph; nobody knows whether a launch brings kernels.
+    if (!op.launched) return false;
+    if (facts.visible && !op.AllStopped()) return quiet > 10 * settle_ticks_;
+  }
   // How many kernels come is not known: another one may still start.
-  if (facts.visible && op.channels == 0 && op.kernels_started > 0)
-    return now_ticks - op.finished > settle_ticks_;
+  if (facts.visible && op.channels == 0 && op.kernels_started > 0) return quiet > settle_ticks_;
   return true;
 }
 
-void Streamer::Look(uint32_t comm, bool ending, uint64_t now_ticks, const flight::ClockMap& clock) {
+void Streamer::Look(uint32_t comm, bool last, bool finalizing, uint64_t now_ticks,
+                    const flight::ClockMap& clock) {
   const flight::CommRow& row = image_->comms[comm];
   const uint64_t stamp = row.stamp.load(std::memory_order_acquire);
   if (stamp == 0) return;
@@ -182,6 +187,7 @@ void Streamer::Look(uint32_t comm, bool ending, uint64_t now_ticks, const flight
     state.generation = generation;
   }
   const bool finalized = Load(row.finalized) != 0;
+  const bool ending = last || (finalizing && finalized);
   const uint64_t head = Load(row.head);
   // A callback counts the head up before it fills the row: one quiet look is not enough.
   if (state.head == head && state.idle > 3 && !ending && finalized == (state.finalized != 0)) return;

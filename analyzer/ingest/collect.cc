@@ -139,6 +139,10 @@ class Walk {
     auto start = Gunzip(head, kHeadBytes, path);
     if (!start.ok()) return Problem(start.status());
     const bool is_trace = LooksLikeTrace(start->bytes), is_flight = LooksLikeFlight(start->bytes);
+    if (LooksLikeStream(start->bytes)) {
+      out_.problems.push_back(absl::StrCat(path, ": a compressed stream file is not read; gunzip it first"));
+      return;
+    }
     if (!is_trace && !is_flight) return Other(path, start->bytes);
     auto bytes = ReadWhole(path, kMaxTraceBytes, progress_);
     if (!bytes.ok()) return Problem(bytes.status());

@@ -189,6 +189,68 @@ TEST_F(StreamTest, WhatIsStillOpenAtTheEndSaysSo) {
   EXPECT_EQ(w.files.back().unfinished, 2u);
 }
 
+// Ends that are concluded, not seen: a lost stop, a captured call, a group of more messages than get rows of their own.
+TEST_F(StreamTest, OddOperationsAreThereOnceToo) {
+  Child child([] {
+    if (!Start()) _exit(1);
+    Image* image = Current();
+    const uint64_t context = Communicator(4);
+    OpCall call = {flight::Func::kAllReduce, flight::DataType::kFloat32, 16, -1, 0, 0};
+    const OpLaunch launch = {flight::Algo::kRing, flight::Proto::kSimple, 1, 16, 0, -1};
+    const auto enqueue = [&](const OpCall& c, const OpLaunch& l) {
+      const uint64_t group = GroupStart(image, context, 1, false);
+      const uint64_t api = ApiStart(image, context, c);
+      ApiStop(image, api);
+      const uint64_t op = LaunchStart(image, context, api, c, l);
+      LaunchStop(image, op);
+      GroupStop(image, group);
+      return op;
+    };
+    KernelStart(image, enqueue(call, launch), 0, 1);                     // #1: its stop is lost
+    KernelStop(image, KernelStart(image, enqueue(call, launch), 0, 1));  // #2
+    call.flags = flight::kOpGraph;
+    const uint64_t captured = GroupStart(image, context, 1, true);
+    ApiStop(image, ApiStart(image, context, call));  // #3: captured, never launched
+    GroupStop(image, captured);
+    const uint64_t group = GroupStart(image, context, 2, false);
+    uint64_t handles[12];
+    for (uint64_t& handle : handles) {
+      handle = ApiStart(image, context, {flight::Func::kSend, flight::DataType::kFloat32, 8, -1, 0, flight::kOpP2p});
+      ApiStop(image, handle);
+    }
+    for (const uint64_t handle : handles) {
+      const uint64_t op = LaunchStart(image, context, handle,
+                                      {flight::Func::kSend, flight::DataType::kFloat32, 8, -1, 0, flight::kOpP2p},
+                                      {flight::Algo::kUnknown, flight::Proto::kUnknown, 1, 0, 0, 1});
+      LaunchStop(image, op);
+      KernelStop(image, KernelStart(image, op, 0, 1));
+    }
+    GroupStop(image, group);
+    const uint64_t beats = Load(image->header->heartbeats);
+    if (!Eventually([=] { return Load(image->header->heartbeats) >= beats + 6; })) _exit(2);
+  });
+  EXPECT_TRUE(child.ExitedWell()) << child.Wait() << " " << child.Stderr();
+  const Whole w = Read();
+  EXPECT_EQ(Sorted(w.seen.Positions(7)), UpTo(3));
+  uint64_t p2p = 0, tasks = 0;
+  for (const auto& seen : w.seen.ops) {
+    if (seen.signature.p2p()) {
+      ++p2p;
+      tasks += std::max(1u, seen.signature.tail_tasks());
+      EXPECT_EQ(seen.op.end, trace::ENDED);
+      EXPECT_GT(seen.op.finished_ns, 0);
+    } else if (seen.op.position == 1) {
+      EXPECT_EQ(seen.op.end, trace::END_NOT_SEEN);
+      EXPECT_EQ(seen.op.finished_ns, 0);
+    } else if (seen.op.position == 3) {
+      EXPECT_TRUE(seen.signature.graph_captured());
+      EXPECT_EQ(seen.op.started_ns, 0);
+    }
+  }
+  EXPECT_EQ(p2p, 9u);
+  EXPECT_EQ(tasks, 12u);
+}
+
 TEST_F(StreamTest, ManyCommunicatorsComeAndGo) {
   constexpr uint64_t kComms = 700, kOps = 40;  // more than there are rows
   Child child([] {
