@@ -340,6 +340,7 @@ TEST_F(StreamTest, AForkedChildWritesNothing) {
 }
 
 TEST_F(StreamTest, AForkedChildThatRecordsHasAStreamOfItsOwn) {
+  SKIP_UNDER_TSAN("a thread started in a forked child");
   Child child([] {
     if (!Start()) _exit(1);
     const uint64_t context = Communicator();
