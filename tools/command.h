@@ -39,6 +39,7 @@ struct Command {
 
 extern const Command kDiagnose;
 extern const Command kShow;
+extern const Command kSnapshot;
 extern const Command kEnv;
 
 // What was given to a command, checked against its flags.

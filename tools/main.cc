@@ -13,7 +13,7 @@
 namespace ringscope::tools {
 namespace {
 
-const Command* const kCommands[] = {&kDiagnose, &kShow, &kEnv};
+const Command* const kCommands[] = {&kDiagnose, &kShow, &kSnapshot, &kEnv};
 
 void PrintHelp(FILE* to) {
   fprintf(to,

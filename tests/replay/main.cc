@@ -119,7 +119,11 @@ int Main(const std::vector<std::string>& arguments) {
   absl::StatusOr<std::string> out = MakeOut(options->out);
   if (!out.ok()) return Say(out.status(), kUsage);
 
-  const std::vector<ProcessPlan> plans = MakePlans(capture, cut_t);
+  std::vector<ProcessPlan> plans = MakePlans(capture, cut_t);
+  if (options->end_process >= 0) {
+    const absl::Status ended = EndEarly(capture, options->end_process, options->end_how, &plans);
+    if (!ended.ok()) return Say(ended, kUsage);
+  }
   const JobResult result = RunJob(capture, plans, *options, cut_t, *out, *plugin);
   if (result.is_child) return result.exit_code;
 

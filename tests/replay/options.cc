@@ -32,6 +32,16 @@ absl::Status Set(Options& options, absl::string_view option, const std::string& 
     if (!absl::SimpleAtoi(value, &options.drop_rank) || options.drop_rank < 0) {
       return Wrong(option, value, "give a job rank, 0 or higher");
     }
+  } else if (option == "--end") {
+    const size_t colon = value.find(':');
+    const std::string how = colon == std::string::npos ? "" : value.substr(colon + 1);
+    if (!absl::SimpleAtoi(value.substr(0, colon), &options.end_process) ||
+        options.end_process < 0 || (how != "idle" && how != "killed" && how != "stopped")) {
+      return Wrong(option, value, "write --end=P:idle, P:killed or P:stopped, P a process from 0");
+    }
+    options.end_how = how == "idle"     ? Options::kIdle
+                      : how == "killed" ? Options::kKilled
+                                        : Options::kStopped;
   } else if (option == "--permute") {
     options.permute = true;
     if (!absl::SimpleAtoi(value, &options.permute_seed))
@@ -64,8 +74,8 @@ absl::Status SetKill(Options& options, absl::string_view value) {
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments) {
-  static constexpr absl::string_view kValued[] = {"--out",   "--plugin",    "--cut",
-                                                  "--speed", "--drop-rank", "--permute"};
+  static constexpr absl::string_view kValued[] = {"--out",       "--plugin",  "--cut", "--speed",
+                                                  "--drop-rank", "--permute", "--end"};
   Options options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -133,6 +143,8 @@ is the whole way from a job to its diagnosis. DIR must be new or empty.
   --cut T            At instant T every process is killed, as when a scheduler ends a job that still moves. T is seconds after
                      the job's first callback, or the captured clock in ns (from 1e9 on), or hang:F, the fraction F of the
                      time between the first entry into the hung operation and the job's last callback.
+  --end P:HOW        Process P (from 0) does not enter the hung operation: before it, it is "killed" or "stopped", or stays
+                     "idle" and calls nothing more.
   --plugin PATH      The plugin to load; default $RINGSCOPE_PLUGIN, else libringscope.so beside this program.
 
 How a process ends is taken from the capture's app.rank<N>.log: it is really stopped, continued or killed, exits, or lives

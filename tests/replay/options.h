@@ -30,6 +30,9 @@ struct Options {
   bool permute = false;
   uint64_t permute_seed = 0;
   std::string cut;  // empty: no cut
+  enum End { kIdle, kKilled, kStopped };
+  int end_process = -1;  // ends as `end_how` before it enters the hung operation; -1: none
+  End end_how = kIdle;
 };
 
 // Values may be given as --option VALUE or --option=VALUE; --kill takes one only with '='.

@@ -76,6 +76,32 @@ std::vector<ProcessPlan> MakePlans(const Capture& capture, uint64_t until) {
   return plans;
 }
 
+absl::Status EndEarly(const Capture& capture, int process, Options::End how,
+                      std::vector<ProcessPlan>* plans) {
+  const uint64_t entered = HungOperationEntered(capture, EndedFromOutside(capture));
+  if (process >= static_cast<int>(plans->size()) || entered == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--end ", process, ": this capture has no such process, or no hung operation"));
+  }
+  ProcessPlan& plan = (*plans)[static_cast<size_t>(process)];
+  std::erase_if(plan.actions, [&](const Action& action) { return action.t >= entered; });
+  plan.exits = false;
+  plan.last_t = 0;
+  for (const Action& action : plan.actions) plan.last_t = std::max(plan.last_t, action.t);
+  const bool ended = !plan.actions.empty() && plan.actions.back().kind != Action::kCall;
+  if (how != Options::kIdle && !plan.actions.empty() && !ended) {
+    const Action last = plan.actions.back();
+    const auto kind = how == Options::kKilled ? Action::kKillSelf : Action::kStopSelf;
+    plan.actions.push_back({kind, 0, last.t, last.tid, 0});
+  }
+  const std::vector<Operation> operations =
+      OperationsOf(capture.processes[static_cast<size_t>(process)], entered - 1);
+  plan.open_operations =
+      std::any_of(operations.begin(), operations.end(),
+                  [](const Operation& operation) { return !operation.finished; });
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> CutInstant(const Capture& capture, absl::string_view text) {
   double number = 0;
   if (absl::StartsWith(text, "hang:")) {

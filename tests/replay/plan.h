@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tests/replay/capture.h"
+#include "tests/replay/options.h"
 
 namespace ringscope::replay {
 
@@ -38,6 +39,11 @@ void MendRefused(Process& process, int api);
 // are left out, and so is whatever happened after the recording began to end processes from
 // outside: in the job that is hours away.
 std::vector<ProcessPlan> MakePlans(const Capture& capture, uint64_t until);
+
+// Lets one process end before the hung operation: idle (it lives on and calls nothing more), killed
+// or stopped. Error when the capture has no such process or operation.
+absl::Status EndEarly(const Capture& capture, int process, Options::End how,
+                      std::vector<ProcessPlan>* plans);
 
 // When the recording first ended a process from outside; 0: it never did.
 uint64_t EndedFromOutside(const Capture& capture);
