@@ -153,8 +153,8 @@ const SettingInfo kSettings[] = {
      "the NCCL release at hand.",
      false, RS_FIELD(events), 0, 0xffffffff},
     {"RINGSCOPE_TRACES", SettingType::kCount, "8",
-     "Traces that a process writes at most; the one at its end is not counted. 0: none, the flight "
-     "file is the only record.",
+     "Traces of a process that lie there at most; the one of its end is not counted. Beyond that the "
+     "newest replaces the last. 0: none, the flight file is the only record.",
      false, RS_FIELD(traces), 0, 1000000},
     {"RINGSCOPE_JOB", SettingType::kText, "",
      "Job id in file names and traces, the same for all processes of a job. Default: the launcher's "
