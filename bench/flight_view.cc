@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -28,9 +29,11 @@ FlightView::FlightView(const std::string& folder) {
   }
   if (path.empty()) Fail("the plugin made no flight file in " + folder);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* memory =
-      fd < 0 ? MAP_FAILED
-             : mmap(nullptr, flight::kFileBytes, PROT_READ, MAP_SHARED, fd, 0);
+  struct stat st;
+  void* memory = fd < 0 || fstat(fd, &st) != 0
+                     ? MAP_FAILED
+                     : mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ,
+                            MAP_SHARED | MAP_POPULATE, fd, 0);
   if (fd >= 0) close(fd);
   if (memory == MAP_FAILED) Fail("cannot map " + path);
   header_ = static_cast<const flight::FileHeader*>(memory);
