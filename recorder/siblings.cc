@@ -241,9 +241,10 @@ bool LookAt(void* ctx, const char* name) {
 }  // namespace
 
 uint64_t NodeOrder(uint32_t local_rank, uint32_t rank, int32_t pid) {
-  if (local_rank != kNoNumber) return local_rank;
-  if (rank != kNoNumber) return uint64_t{1} << 32 | rank;
-  return uint64_t{2} << 32 | static_cast<uint32_t>(pid);
+  constexpr uint64_t kByRank = uint64_t{1} << 62, kByPid = uint64_t{1} << 63;
+  if (local_rank != kNoNumber) return uint64_t{local_rank & 0xffffff} << 32 | rank;
+  if (rank != kNoNumber) return kByRank | rank;
+  return kByPid | static_cast<uint32_t>(pid);
 }
 
 NodeView LookAtSiblings(Runtime* runtime, uint64_t now, uint64_t ask) {

@@ -22,8 +22,8 @@ struct NodeView {
 // sibling of the same user is asked for. Does nothing for an image in private memory.
 NodeView LookAtSiblings(Runtime* runtime, uint64_t now, uint64_t ask = 0);
 
-// Order of the processes of a node: by local rank, else by rank, else by pid. The first that is
-// concerned speaks for all.
+// Order of the processes of a node: by local rank (containers may all have the same) and rank, else
+// by rank, else by pid. The first that is concerned speaks for all.
 uint64_t NodeOrder(uint32_t local_rank, uint32_t rank, int32_t pid);
 
 // A heartbeat older than this many periods (and than a second) is old.

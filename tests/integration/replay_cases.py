@@ -5,6 +5,8 @@ usage: replay_cases.py BUILD_TREE CAPTURES VARIANT [--few] [--only REGEX] [--job
 VARIANT  what is done to the evidence                    what is demanded
 plain    nothing                                         kind and who right; nobody accused in healthy captures
 kill     every process killed in mid-hang                the same, from flight files alone
+pause    the captured pauses at their real length,       the same: no hang although the stall time is shorter
+         longer than the stall time
 permute  rank numbers, hosts and pids shuffled           the same, under the new numbers
 drop     the record of one rank but the culprit's gone   right, or `undetermined` that names the missing record
 cut      everybody killed between the hung operation's   never a wrong who
@@ -27,6 +29,9 @@ FEW = re.compile(r"^(2\.27\.7_rank3_gpu_hang|2\.28\.9_rank2_skips_op10|b1_rank2_
                  r"g6_plugin_.*|h2_.*|n4_.*|pp1_.*|sf2_.*)$")
 
 
+PAUSES = re.compile(r"^d(1_idle_12s|2_rank0_work_6s)_")
+
+
 def jobs_of(variant, capture, seed):
     """(label, replay options, judge) of each run that a variant makes with a capture."""
     rng = random.Random(f"{seed} {capture.name}")
@@ -34,6 +39,8 @@ def jobs_of(variant, capture, seed):
         return [("", [], judge_right)]
     if variant == "kill":
         return [("", ["--kill"], judge_from_flight_files)] if capture.hang else []
+    if variant == "pause":
+        return [("", ["--speed", "1"], judge_right)] if PAUSES.match(capture.name) else []
     if variant == "permute":
         return [(f"seed {s}", ["--permute", str(s)], judge_right) for s in rng.sample(range(1, 10000), 2)]
     if not capture.hang or not capture.names_someone:
@@ -111,7 +118,7 @@ def main():
     args = parser.parse_args()
 
     chosen = [c for c in verdict.captures(args.captures) if re.search(args.only, c.name)]
-    if args.few:
+    if args.few and args.variant != "pause":
         chosen = [c for c in chosen if FEW.match(c.name)]
     tasks, deferred = [], []
     for capture in chosen:
@@ -122,7 +129,7 @@ def main():
             deferred.append(f"{capture.name} ({capture.deferred})")
         else:
             tasks += [(args.tree, capture, *r) for r in runs]
-    if len(tasks) < (1 if args.only else 5):
+    if len(tasks) < (1 if args.only else 2 if args.variant == "pause" else 5):
         sys.exit(f"only {len(tasks)} runs found in {args.captures}: captures missing?")
 
     failed = 0
