@@ -13,6 +13,7 @@
 #include <new>
 
 #include "analyzer/ingest/owner_probe.h"
+#include "analyzer/ingest/stable_rows.h"
 #include "analyzer/ingest/trace_reader.h"
 #include "recorder/flight/encode.h"
 #include "recorder/flight/format.h"
@@ -148,6 +149,15 @@ absl::StatusOr<FlightFile> ReadFlight(const std::string& path, const Progress& p
     options.lock_held = state.exists;
     options.process_state = state.letter;
     if (state.same_machine) read_at = now;
+    // A process that may be running writes meanwhile: only what did not change hands is taken.
+    if (state.exists || !state.known) {
+      auto image = ReadWhole(path, kMaxFlightBytes, nullptr);
+      auto after = ReadWhole(path, kMaxFlightBytes, nullptr);
+      if (image.ok() && after.ok() && CheckHeader(*image, path).ok()) {
+        (void)DropChangingRows(*bytes, *after, &*image);
+        bytes = std::move(image);
+      }
+    }
   }
   auto file = Decode(*bytes, path, options);
   if (file.ok()) file->read_realtime_ns = read_at;

@@ -287,7 +287,11 @@ TEST_F(MannersTest, ManyThreadsExitAtOnce) {
       }
       for (;;) pause();
     });
-    EXPECT_ENDED_WELL(child);
+    // glibc before 2.41 itself may crash where two threads run its exit handlers (its bug 31997), with
+    // and without us: what we owe is that nobody waits for ever (SIGALRM after a minute).
+    const int status = child.Wait();
+    EXPECT_FALSE(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) << child.Stderr();
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << std::hex << status;
   }
 }
 
