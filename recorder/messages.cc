@@ -11,13 +11,12 @@ namespace {
 using flight::Load;
 
 void AddWho(Text& line, const Runtime& runtime) {
-  line.Add("rank ");
   if (runtime.identity.rank == kNoNumber) {
-    line.Add("? (").Add(runtime.identity.host).Add(", pid ").AddInt(runtime.identity.pid);
+    line.Add("pid ").AddInt(runtime.identity.pid);
   } else {
-    line.AddUint(runtime.identity.rank).Add(" (").Add(runtime.identity.host);
+    line.Add("rank ").AddUint(runtime.identity.rank);
   }
-  line.Add("): ");
+  line.Add(" (").Add(runtime.identity.host).Add("): ");
 }
 
 void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
@@ -35,6 +34,12 @@ void AddCommunicator(Text& line, const Runtime& runtime, uint32_t row) {
   if (n) line.Add(comm.name, n).Add(" (");
   line.AddHex(Load(comm.comm_id));
   if (n) line.AddChar(')');
+  // Without a job rank the one in the communicator is what people have.
+  const uint64_t ranks = Load(comm.ranks);
+  if (runtime.identity.rank == kNoNumber && static_cast<uint32_t>(ranks) < ranks >> 32) {
+    line.Add(" (rank ").AddUint(static_cast<uint32_t>(ranks));
+    line.Add(" of ").AddUint(ranks >> 32).Add(" there)");
+  }
 }
 
 // "AllReduce #11 of communicator ..."

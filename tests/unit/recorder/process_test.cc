@@ -172,6 +172,23 @@ TEST_F(ProcessTest, ARecoveryIsWrittenAndSaid) {
   EXPECT_THAT(child.Stderr(), HasSubstr("AllReduce #2 of communicator world (0x7) went on after "));
 }
 
+TEST_F(ProcessTest, WithoutAJobRankTheLineNamesThePidAndTheRankInTheCommunicator) {
+  Stall("0.3");
+  Child child([this] {
+    unsetenv("RANK");
+    if (!Start()) _exit(1);
+    const uint64_t context = Communicator();
+    Complete(context);
+    Enter(context);
+    if (!Eventually([this] { return Traces().size() == 1; })) _exit(2);
+    usleep(500000);  // until it was said
+    kill(getpid(), SIGKILL);
+  });
+  EXPECT_TRUE(WIFSIGNALED(child.Wait()));
+  EXPECT_THAT(child.Stderr(), testing::ContainsRegex("ringscope: pid [0-9]+ \\(h\\): AllReduce #2 of communicator "
+                                                     "world \\(0x7\\) \\(rank [0-9]+ of [0-9]+ there\\) has made"));
+}
+
 TEST_F(ProcessTest, AFallbackToTheNetworkIsSaidOnce) {
   Child child([] {
     if (!Start()) _exit(1);
