@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/young.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -396,7 +397,12 @@ Diagnosis Diagnose(const model::Job& job) {
   for (const std::string& s : job.not_seen) d.add_not_seen(s);
   for (const std::string& s : job.inputs) d.add_inputs(s);
   if (job.processes.empty()) d.add_not_seen("no record was read");
-  d.set_summary(Summary(d));
+  std::string summary = Summary(d);
+  if (d.state() == State::healthy) {
+    if (const std::string young = YoungWaits(job); !young.empty())
+      absl::StrAppend(&summary, " ", young);
+  }
+  d.set_summary(summary);
   return d;
 }
 

@@ -78,6 +78,8 @@ inline constexpr double kOverlap =
     0.5;  // two spans are "at the same time" when they share so much of the shorter
 
 // ---- Stalls
+// Shorter waits than this are seen in any healthy job at any moment: a step of large models takes seconds.
+inline constexpr double kYoungSeconds = 5;
 // A process that ended or froze after so much of the others' wait was there while they waited: its end is not why. The wait
 // lasts the stall time (minutes), clocks of hosts differ by milliseconds, so the exact share does not matter.
 inline constexpr double kLivedThrough = 0.5;

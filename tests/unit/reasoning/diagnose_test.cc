@@ -52,6 +52,25 @@ class Ranking : public ::testing::Test {
   }
 };
 
+// The record is made at second 100, the stall time is 60 s.
+TEST_F(Ranking, AWaitThatIsNoStallYetIsSaid) {
+  for (const double entered : {99.0, 60.0}) {
+    testing::JobBuilder b(4);
+    b.RanksPerHost(1);
+    const auto w = b.Comm("world", {0, 1, 2, 3});
+    b.Finish(w, 3);
+    for (int r : {0, 1, 3}) b.Coll(w, r, 4, entered).Running();
+    const Diagnosis d = Diagnose(b.Build());
+    EXPECT_EQ(d.state(), State::healthy);
+    if (entered > 90) {
+      EXPECT_EQ(d.summary(), "Nothing wrong was found.");
+    } else {
+      EXPECT_THAT(d.summary(), HasSubstr("Operations of 3 processes have been open"));
+      EXPECT_THAT(d.summary(), HasSubstr("less than the stall time of 60 s"));
+    }
+  }
+}
+
 TEST_F(Ranking, NothingFoundWhileARankIsUnseenIsNotHealthy) {
   testing::JobBuilder b(4);
   b.RanksPerHost(1);
