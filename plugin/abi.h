@@ -1,6 +1,6 @@
 // NCCL's profiler interface, declared by ourselves: names, numbers and layouts as facts of
-// NCCL 2.27-2.30 (its profiler_v4.h, profiler_v5.h, profiler_v6.h). abi_check.cc compares with the
-// real headers where a compiler finds them.
+// NCCL 2.27-2.30 (its profiler_v4.h, profiler_v5.h, profiler_v6.h); abi_early.h has those of
+// 2.23-2.26. abi_check.cc compares with the real headers where a compiler finds them.
 //
 // A descriptor is NCCL's stack object: valid during the call only. Strings are static in libnccl,
 // commName is the caller's.
@@ -233,13 +233,13 @@ using LogFn = void (*)(int level, unsigned long subsystems, const char* file, in
 
 // The function tables: six pointers, 48 bytes, in every version. All return ncclResult_t (int, 0 =
 // success).
-template <typename Init, typename Descr>
+template <typename Init, typename Descr, typename Args = StateArgs>
 struct Table {
   const char* name;
   Init init;
   int (*start_event)(void* context, void** handle, Descr* descr);
   int (*stop_event)(void* handle);
-  int (*record_event_state)(void* handle, uint32_t state, StateArgs* args);
+  int (*record_event_state)(void* handle, uint32_t state, Args* args);
   int (*finalize)(void* context);
 };
 using InitV4 = int (*)(void** context, int* mask, const char* name, uint64_t hash, int nodes,

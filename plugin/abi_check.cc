@@ -1,7 +1,7 @@
 // Where NCCL's own profiler plugin headers are found (-DRINGSCOPE_NCCL_HEADERS=DIR,
 // DIR/nccl/profiler.h as NCCL ships it with its example plugin), our declarations must agree with
 // them, member by member. Elsewhere this file is empty.
-#include "plugin/abi.h"
+#include "plugin/abi_early.h"
 
 #if __has_include(<nccl/profiler.h>) && __has_include(<nccl/err.h>)
 #include <nccl/err.h>
@@ -60,10 +60,60 @@ SAME(v5::Descr, kernel_launch.stream, ncclProfilerEventDescr_v5_t, kernelLaunch.
 SAME(TableV4, init, ncclProfiler_v4_t, init);
 SAME(TableV5, start_event, ncclProfiler_v5_t, startEvent);
 SAME(TableV5, finalize, ncclProfiler_v5_t, finalize);
+static_assert(sizeof(v1::Descr) == sizeof(ncclProfilerEventDescr_v1_t) &&
+              sizeof(v2::Descr) == sizeof(ncclProfilerEventDescr_v2_t) &&
+              sizeof(v3::Descr) == sizeof(ncclProfilerEventDescr_v3_t));
+static_assert(sizeof(TableV1) == sizeof(ncclProfiler_v1_t) &&
+              sizeof(EarlyStateArgs) == sizeof(ncclProfilerEventStateArgs_v1_t) &&
+              sizeof(EarlyStateArgs) == sizeof(ncclProfilerEventStateArgs_v3_t));
+SAME(EarlyStateArgs, proxy_op.steps, ncclProfilerEventStateArgs_v1_t, proxyOp.steps);
+#define SAME_EARLY(ours, theirs)                            \
+  SAME(ours, parent, theirs, parentObj);                    \
+  SAME(ours, rank, theirs, rank);                           \
+  SAME(ours, coll.name, theirs, coll.name);                 \
+  SAME(ours, coll.hash, theirs, coll.commHash);             \
+  SAME(ours, coll.sequence, theirs, coll.seqNumber);        \
+  SAME(ours, coll.func, theirs, coll.func);                 \
+  SAME(ours, coll.send, theirs, coll.sendBuff);             \
+  SAME(ours, coll.recv, theirs, coll.recvBuff);             \
+  SAME(ours, coll.count, theirs, coll.count);               \
+  SAME(ours, coll.root, theirs, coll.root);                 \
+  SAME(ours, coll.datatype, theirs, coll.datatype);         \
+  SAME(ours, coll.max_channels, theirs, coll.nMaxChannels); \
+  SAME(ours, coll.warps, theirs, coll.nWarps);              \
+  SAME(ours, coll.algo, theirs, coll.algo);                 \
+  SAME(ours, coll.proto, theirs, coll.proto);               \
+  SAME(ours, p2p.name, theirs, p2p.name);                   \
+  SAME(ours, p2p.hash, theirs, p2p.commHash);               \
+  SAME(ours, p2p.func, theirs, p2p.func);                   \
+  SAME(ours, p2p.buffer, theirs, p2p.buff);                 \
+  SAME(ours, p2p.datatype, theirs, p2p.datatype);           \
+  SAME(ours, p2p.count, theirs, p2p.count);                 \
+  SAME(ours, p2p.peer, theirs, p2p.peer);                   \
+  SAME(ours, proxy_op.pid, theirs, proxyOp.pid);            \
+  SAME(ours, proxy_op.n_steps, theirs, proxyOp.nSteps);     \
+  SAME(ours, proxy_op.is_send, theirs, proxyOp.isSend);     \
+  SAME(ours, proxy_step.step, theirs, proxyStep.step)
+SAME_EARLY(v1::Descr, ncclProfilerEventDescr_v1_t);
+SAME_EARLY(v2::Descr, ncclProfilerEventDescr_v2_t);
+SAME_EARLY(v3::Descr, ncclProfilerEventDescr_v3_t);
+SAME(v1::Descr, coll.op, ncclProfilerEventDescr_v1_t, coll.op);
+SAME(v1::Descr, coll.traffic, ncclProfilerEventDescr_v1_t, coll.trafficBytes);
+SAME(v1::Descr, coll.collnet, ncclProfilerEventDescr_v1_t, coll.isCollnet);
+SAME(v1::Descr, coll.nvls, ncclProfilerEventDescr_v1_t, coll.isNvls);
+SAME(v2::Descr, coll.traffic, ncclProfilerEventDescr_v2_t, coll.trafficBytes);
+SAME(v3::Descr, kernel_ch.channel, ncclProfilerEventDescr_v3_t, kernelCh.channelId);
+SAME(TableV1, start_event, ncclProfiler_v1_t, startEvent);
+SAME(TableV2, record_event_state, ncclProfiler_v2_t, recordEventState);
+SAME(TableV3, finalize, ncclProfiler_v3_t, finalize);
+#undef SAME_EARLY
 #undef SAME
 
 static_assert(static_cast<int>(kProxyCtrl) == ncclProfileProxyCtrl &&
               static_cast<int>(kKernelLaunch) == ncclProfileKernelLaunch);
+static_assert(static_cast<int>(kOpSendDone) == ncclProfilerProxyOpSendDone &&
+              static_cast<int>(kOpRecvReceived) == ncclProfilerProxyOpRecvReceived &&
+              static_cast<int>(kOpRecvDone) == ncclProfilerProxyOpRecvDone);
 static_assert(static_cast<int>(kOpInProgress) == ncclProfilerProxyOpInProgress_v4);
 static_assert(static_cast<int>(kStepSendPeerWait) == ncclProfilerProxyStepSendPeerWait_v4);
 static_assert(static_cast<int>(kStepRecvGpuWait) == ncclProfilerProxyStepRecvGPUWait);

@@ -75,4 +75,27 @@ DataType DataTypeOf(const char* name) {
 Algo AlgoOf(const char* name) { return Lookup(kAlgos, name); }
 Proto ProtoOf(const char* name) { return Lookup(kProtos, name); }
 
+// NCCL's ncclFunc_t in 2.23 (Broadcast 0 ... Recv 7); its ncclDataType_t (Int8 0 ... Float8e5m2
+// 11), NCCL_ALGO_* and NCCL_PROTO_* of all releases. Ours are the same, one higher, but for the
+// functions, which 2.28 has continued in an order of its own.
+Func FuncOf(uint8_t number) { return number <= 7 ? static_cast<Func>(number + 1) : Func::kUnknown; }
+DataType DataTypeOf(uint8_t number) {
+  return number <= 11 ? static_cast<DataType>(number + 1) : DataType::kUnknown;
+}
+Algo AlgoOf(uint8_t number) { return number <= 6 ? static_cast<Algo>(number + 1) : Algo::kUnknown; }
+Proto ProtoOf(uint8_t number) {
+  return number <= 2 ? static_cast<Proto>(number + 1) : Proto::kUnknown;
+}
+static_assert(static_cast<int>(Func::kBroadcast) == 1 && static_cast<int>(Func::kReduce) == 2 &&
+              static_cast<int>(Func::kAllGather) == 3 &&
+              static_cast<int>(Func::kReduceScatter) == 4 &&
+              static_cast<int>(Func::kAllReduce) == 5 && static_cast<int>(Func::kSendRecv) == 6 &&
+              static_cast<int>(Func::kSend) == 7 && static_cast<int>(Func::kRecv) == 8);
+static_assert(static_cast<int>(DataType::kInt8) == 1 && static_cast<int>(DataType::kFloat16) == 7 &&
+              static_cast<int>(DataType::kBfloat16) == 10 &&
+              static_cast<int>(DataType::kFloat8e5m2) == 12);
+static_assert(static_cast<int>(Algo::kTree) == 1 && static_cast<int>(Algo::kRing) == 2 &&
+              static_cast<int>(Algo::kPat) == 7 && static_cast<int>(Proto::kLl) == 1 &&
+              static_cast<int>(Proto::kSimple) == 3);
+
 }  // namespace ringscope::plugin

@@ -13,6 +13,13 @@ flight::DataType DataTypeOf(const char* name);
 flight::Algo AlgoOf(const char* name);
 flight::Proto ProtoOf(const char* name);
 
+// The same from NCCL's own numbers: those of profiler API v1 (NCCL 2.23, and later ones through a
+// shim). Numbers that it does not have give kUnknown.
+flight::Func FuncOf(uint8_t number);
+flight::DataType DataTypeOf(uint8_t number);
+flight::Algo AlgoOf(uint8_t number);
+flight::Proto ProtoOf(uint8_t number);
+
 }  // namespace ringscope::plugin
 
 #endif  // RINGSCOPE_PLUGIN_NAMES_H_

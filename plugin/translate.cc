@@ -2,6 +2,9 @@
 
 #include <errno.h>
 
+#include "plugin/release.h"
+#include "recorder/settings.h"
+
 namespace ringscope::plugin {
 namespace {
 
@@ -40,11 +43,13 @@ int Init(void** context, int* mask, const InitCall& call) {
     if (context != nullptr) *context = Pointer(kNoContext);
     return 0;
   }
-  const uint32_t wanted = image->header->event_mask;
+  const uint32_t version = NcclVersionAt(call.caller);
+  const uint32_t wanted = EventsFor(recorder::TheSettings().events, call.api, version);
+  recorder::NoteNccl(image, version, wanted);
   // One mask for the whole process: every communicator writes the same value, at times from two
   // threads at once, and NCCL's threads read it meanwhile.
   if (mask != nullptr) __atomic_store_n(mask, static_cast<int>(wanted), __ATOMIC_RELAXED);
-  const bool kernel = wanted & abi::kKernelCh && call.api >= 4;
+  const bool kernel = (wanted & abi::kKernelCh) != 0;  // never asked of a table without it
   *context =
       Pointer(recorder::OpenCommunicator(image, {call.comm_id, call.name, call.nodes, call.ranks,
                                                  call.rank, call.api, call.api >= 5, kernel}));

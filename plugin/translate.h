@@ -25,8 +25,9 @@ inline void* Pointer(uint64_t handle) {
 struct InitCall {
   uint64_t comm_id;
   const char* name;
-  int nodes, ranks, rank;
+  int nodes, ranks, rank;  // ranks 0, rank -1: not told
   uint32_t api;
+  const void* caller;  // an address in the NCCL that calls
 };
 int Init(void** context, int* mask, const InitCall& call);
 int Finalize(void* context);
@@ -36,24 +37,27 @@ int RecordState(void* handle, uint32_t state, abi::StateArgs* args);
 // Events that the recorder has no use for, or does not know: NULL handle, counted.
 uint64_t Refuse(Image* image, uint64_t type);
 
-// Events that every version has with the same layout.
+template <typename Descr>
+inline uint64_t StartProxyOp(Image* image, void* context, const Descr& d) {
+  const abi::ProxyOpFields& op = d.proxy_op;
+  return recorder::ProxyOpStart(
+      image, {Bits(context), Bits(d.parent), op.pid, static_cast<uint32_t>(d.rank),
+              static_cast<uint32_t>(op.peer), op.channel, static_cast<uint32_t>(op.n_steps),
+              static_cast<uint32_t>(op.chunk), op.is_send != 0});
+}
+
+// Events that v4 and later have with the same layout.
 template <typename Descr>
 inline uint64_t StartCommon(Image* image, void* context, const Descr& d, uint64_t type) {
   switch (type) {
     case abi::kProxyStep:
       return recorder::StepStart(image, Bits(d.parent), static_cast<uint32_t>(d.proxy_step.step));
-    case abi::kProxyOp: {
-      const abi::ProxyOpFields& op = d.proxy_op;
-      return recorder::ProxyOpStart(
-          image, {Bits(context), Bits(d.parent), op.pid, static_cast<uint32_t>(d.rank),
-                  static_cast<uint32_t>(op.peer), op.channel, static_cast<uint32_t>(op.n_steps),
-                  static_cast<uint32_t>(op.chunk), op.is_send != 0});
-    }
+    case abi::kProxyOp:
+      return StartProxyOp(image, context, d);
     case abi::kKernelCh:
       return recorder::KernelStart(image, Bits(d.parent), d.kernel_ch.channel, d.kernel_ch.gpu_ns);
     case abi::kGroup:
-      // A kernel plan. Its handle must not be NULL: NCCL <= 2.27 would then drop every Coll and P2p
-      // of the plan.
+      // A kernel plan; what a group is, API events tell.
       return flight::MakeHandle(image->nonce, flight::HandleKind::kPlan, 0);
     case abi::kColl:
       return recorder::LaunchStart(

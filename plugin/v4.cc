@@ -7,7 +7,7 @@ namespace {
 
 int InitV4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
            int rank, abi::LogFn) {
-  return Init(context, mask, {hash, name, nodes, ranks, rank, 4});
+  return Init(context, mask, {hash, name, nodes, ranks, rank, 4, __builtin_return_address(0)});
 }
 
 int StartV4(void* context, void** handle, abi::v4::Descr* d) {
@@ -22,6 +22,8 @@ int StartV4(void* context, void** handle, abi::v4::Descr* d) {
         image, Bits(context), Bits(d->parent),
         {FuncOf(d->p2p.func), DataTypeOf(d->p2p.datatype), d->p2p.count, -1, 0, flight::kOpP2p},
         {flight::Algo::kUnknown, flight::Proto::kUnknown, 0, 0, 0, d->p2p.peer});
+  } else if (d->type == abi::kGroup) {
+    result = recorder::PlanStart(image);
   } else {
     result = StartCommon(image, context, *d, d->type);
   }

@@ -6,7 +6,7 @@ namespace {
 
 int InitV5(void** context, uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
            abi::LogFn) {
-  return Init(context, mask, {id, name, nodes, ranks, rank, 5});
+  return Init(context, mask, {id, name, nodes, ranks, rank, 5, __builtin_return_address(0)});
 }
 int StartV5Event(void* context, void** handle, abi::v5::Descr* d) {
   return StartV5(context, handle, d);

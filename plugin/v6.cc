@@ -7,7 +7,7 @@ namespace {
 
 int InitV6(void** context, uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
            abi::LogFn) {
-  return Init(context, mask, {id, name, nodes, ranks, rank, 6});
+  return Init(context, mask, {id, name, nodes, ranks, rank, 6, __builtin_return_address(0)});
 }
 
 __attribute__((noinline)) int StartCopyEngine(Image* image, void* context, void** handle,

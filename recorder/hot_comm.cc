@@ -188,8 +188,10 @@ uint64_t OpenCommunicator(Image* image, const CommIdentity& identity) {
   for (flight::Word* w = &row->comm_id; w != reinterpret_cast<flight::Word*>(row + 1); ++w)
     Store(*w, 0);
   Store(row->comm_id, identity.comm_id);
-  Store(row->ranks, static_cast<uint32_t>(identity.rank) |
-                        static_cast<uint64_t>(static_cast<uint32_t>(identity.n_ranks)) << 32);
+  const bool identified = identity.rank >= 0;
+  const uint32_t ranks = identity.n_ranks > 0 ? static_cast<uint32_t>(identity.n_ranks) : 0;
+  Store(row->ranks, (identified ? static_cast<uint32_t>(identity.rank) : flight::kNoRank) |
+                        static_cast<uint64_t>(ranks) << 32);
   const uint32_t nodes = identity.n_nodes > 0 ? static_cast<uint32_t>(identity.n_nodes) : 0;
   Store(row->nodes, nodes | static_cast<uint64_t>(ordinal) << 32);
   Store(row->flags, (identity.api_events ? flight::kCommApiEvents : 0u) |
@@ -206,10 +208,27 @@ uint64_t OpenCommunicator(Image* image, const CommIdentity& identity) {
     Store(reinterpret_cast<flight::Word*>(row->name)[i], name[i]);
   }
   Store(row->created, Ticks());
-  row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 | uint64_t{1} << 63,
+  row->stamp.store(generation | static_cast<uint64_t>(identity.api) << 32 |
+                       (identified ? flight::kCommIdentified : 0) | uint64_t{1} << 63,
                    std::memory_order_release);
   return flight::MakeHandle(image->nonce, flight::HandleKind::kContext,
                             static_cast<uint64_t>(row - image->comms) | generation << 16);
+}
+
+void LearnNew(CommRow* comm, uint64_t comm_id, uint32_t rank, uint32_t n_ranks) {
+  if (n_ranks <= rank) n_ranks = 0;
+  const uint64_t stamp = Load(comm->stamp);
+  if (stamp & flight::kCommIdentified) {
+    // One word, valid alone.
+    const uint64_t ranks = Load(comm->ranks);
+    const uint32_t own = static_cast<uint32_t>(ranks);
+    if (n_ranks > own) Store(comm->ranks, own | static_cast<uint64_t>(n_ranks) << 32);
+    return;
+  }
+  if (stamp == 0 || Load(comm->finalized) != 0) return;  // its row may be given away any moment
+  Store(comm->comm_id, comm_id);
+  Store(comm->ranks, rank | static_cast<uint64_t>(n_ranks) << 32);
+  comm->stamp.store(stamp | flight::kCommIdentified, std::memory_order_release);
 }
 
 void CloseCommunicator(Image* image, uint64_t context) {

@@ -184,8 +184,10 @@ uint64_t ProxyOpStart(Image* image, const ProxyOpCall& call) {
   return handle;
 }
 
-void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
-  Count(image, flight::Counter::kStepGap);
+namespace {
+
+// Every step before `reached` that has not come to `field` comes there now.
+void Advance(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
   const uint64_t now = Ticks() & ~uint64_t{1};
   uint64_t steps = Load(edge->steps);
   for (uint32_t f = 0; f <= field; ++f) {
@@ -203,9 +205,38 @@ void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
   Store(edge->changed, now);
 }
 
+}  // namespace
+
 void StreamReach(Image* image, const EdgeRow* edge, uint32_t reached, uint32_t field,
                  uint64_t bytes) {
   KeepStep(image, image->steps, edge, reached - 1, field, Load(edge->changed) & ~uint64_t{1}, bytes);
+}
+
+void ReachFar(Image* image, EdgeRow* edge, uint32_t reached, uint32_t field) {
+  Count(image, flight::Counter::kStepGap);
+  Advance(image, edge, reached, field);
+}
+
+void ProxyOpReach(Image* image, uint64_t handle, uint32_t field, uint32_t steps, bool peer_wait,
+                  uint64_t bytes) {
+  EdgeRow* edge = EdgeOf(image, handle);
+  if (edge == nullptr) return;
+  // (A step that starts makes its operation the current one; without step events the first posted
+  // one does.)
+  if (Load(edge->current) != handle) {
+    if (field != 0 || steps != 1) return;
+    BeginOp(edge, handle);
+  }
+  const uint64_t have = Load(edge->steps);
+  if (steps <= (have >> field * 16 & 0xffff)) {
+    if (peer_wait) Store(edge->changed, Load(edge->changed) | 1);
+    return;
+  }
+  if (steps > flight::ProxyOpSteps(handle)) return;  // no such step
+  if (have == 0) FirstStep(image, edge);
+  Advance(image, edge, steps, field);
+  if (bytes != 0) Store(edge->bytes, Load(edge->bytes) + bytes);
+  if (image->steps != nullptr) StreamReach(image, edge, steps, field, bytes);
 }
 
 void BeginOp(EdgeRow* edge, uint64_t proxy_op) {

@@ -87,6 +87,12 @@ void ReachFar(Image* image, flight::EdgeRow* edge, uint32_t reached, uint32_t fi
 void StreamReach(Image* image, const flight::EdgeRow* edge, uint32_t reached, uint32_t field,
                  uint64_t bytes);
 
+// ProxyOp states of NCCL 2.23-2.26: `steps` steps of the operation have reached `field`. They say
+// of receives what the steps themselves do not: of those that complete together only the first is
+// stopped there. `handle` IsOurs().
+void ProxyOpReach(Image* image, uint64_t handle, uint32_t field, uint32_t steps, bool peer_wait,
+                  uint64_t bytes);
+
 // A state or the stop (field 3) of a step whose handle IsOurs(). `peer_wait`: SendPeerWait comes
 // with each attempt to send; a repetition is no progress. `handed_over`: SendWait follows the
 // accepted attempt at once, so when there was one attempt only, it needs no clock of its own.

@@ -24,24 +24,6 @@ uint64_t GroupWord(const Image* image, const flight::ThreadRow* thread) {
   return (Load(thread->group) & 0xffffffff) | static_cast<uint64_t>(IndexOf(image, thread)) << 32;
 }
 
-uint64_t SizeOf(flight::DataType type) {
-  switch (type) {
-    case flight::DataType::kInt32:
-    case flight::DataType::kUint32:
-    case flight::DataType::kFloat32:
-      return 4;
-    case flight::DataType::kInt64:
-    case flight::DataType::kUint64:
-    case flight::DataType::kFloat64:
-      return 8;
-    case flight::DataType::kFloat16:
-    case flight::DataType::kBfloat16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 // The group that was open is over: its collectives become part of the chain (flight/chain.h). The
 // hash goes to the place that does not count yet, then one word makes it count.
 void CloseChainGroup(flight::CommRow* comm) {
@@ -84,6 +66,18 @@ void FoldIntoChain(flight::CommRow* comm, const OpCall& call, uint64_t root, uin
   Store(comm->chain_group, key);
 }
 
+// Below profiler API v5: makes the kernel plan that `parent` names the group of what this thread
+// launches. A parent that is not the plan this thread is in (stale, foreign, garbage) groups
+// nothing: the operation is a plan of its own.
+void EnterPlan(const Image* image, flight::ThreadRow* thread, uint64_t parent) {
+  if (thread == nullptr) return;
+  const bool plan = flight::HandleNonce(parent) == image->nonce &&
+                    flight::KindOf(parent) == flight::HandleKind::kPlan &&
+                    (parent & 0xffff) == IndexOf(image, thread) &&
+                    (flight::HandlePayload(parent) >> 16 & 0xffffff) == Load(thread->group);
+  if (!plan) NextGroup(thread);
+}
+
 uint64_t NoRow(const Image* image, bool p2p) {
   return flight::MakeHandle(image->nonce, flight::HandleKind::kOp,
                             flight::kNoOpRow | (p2p ? flight::kOpIsP2p : 0));
@@ -112,6 +106,24 @@ uint64_t JoinTail(Image* image, flight::CommRow* comm, flight::ThreadRow* thread
 }
 
 }  // namespace
+
+uint64_t SizeOf(flight::DataType type) {
+  switch (type) {
+    case flight::DataType::kInt32:
+    case flight::DataType::kUint32:
+    case flight::DataType::kFloat32:
+      return 4;
+    case flight::DataType::kInt64:
+    case flight::DataType::kUint64:
+    case flight::DataType::kFloat64:
+      return 8;
+    case flight::DataType::kFloat16:
+    case flight::DataType::kBfloat16:
+      return 2;
+    default:
+      return 1;
+  }
+}
 
 OpRow* RejectHandle(Image* image, uint64_t handle) {
   const bool ours = flight::HandleNonce(handle) == image->nonce;
@@ -261,7 +273,9 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
         flight::KindOf(parent) == flight::HandleKind::kOp) {
       own.flags |= flight::kOpGraph;
     }
-    handle = OpenOp(image, comm, ThisThread(image), own, Ticks());
+    flight::ThreadRow* thread = ThisThread(image);
+    if (!(Load(comm->flags) & flight::kCommApiEvents)) EnterPlan(image, thread, parent);
+    handle = OpenOp(image, comm, thread, own, Ticks());
     if (flight::OpRowOf(handle) != flight::kNoOpRow) {
       row = &image->ops[flight::OpRowOf(handle)];
       generation = flight::OpGeneration(handle);

@@ -32,6 +32,9 @@ struct OpLaunch {
   int peer;           // -1 none
 };
 
+// Bytes of an element; 1 where the type is not known.
+uint64_t SizeOf(flight::DataType type);
+
 constexpr uint32_t kOpGenerationMask = (1u << flight::kOpGenerationBits) - 1;
 
 // Row that an Op or Kernel handle names, and its generation; nullptr (counted) when it is NULL,
@@ -40,8 +43,7 @@ flight::OpRow* RejectHandle(Image* image, uint64_t handle);
 inline flight::OpRow* OpOf(Image* image, uint64_t handle, uint32_t* generation) {
   const uint64_t payload = flight::HandlePayload(handle);
   const uint32_t index = flight::OpRowOf(payload);
-  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= image->op_rows,
-                       0)) {
+  if (__builtin_expect(flight::HandleNonce(handle) != image->nonce || index >= image->op_rows, 0)) {
     return RejectHandle(image, handle);
   }
   flight::OpRow* row = &image->ops[index];
@@ -157,20 +159,36 @@ inline void KernelStop(Image* image, uint64_t handle) {
   }
 }
 
-// GroupApi: the bracket around API calls of one thread.
-inline uint64_t GroupStart(Image* image, uint64_t context, uint32_t depth, bool captured) {
-  flight::ThreadRow* thread = ThisThread(image);
-  if (thread == nullptr) return flight::MakeHandle(image->nonce, flight::HandleKind::kPlan, 0);
+// A group of this thread begins; returns its number.
+inline uint64_t NextGroup(flight::ThreadRow* thread) {
   const uint64_t ordinal = (Load(thread->group) + 1) & 0xffffff;
   Store(thread->group, ordinal);
   Store(thread->group_p2p, 0);
   Store(thread->group_tail, 0);
+  return ordinal;
+}
+
+// GroupApi: the bracket around API calls of one thread.
+inline uint64_t GroupStart(Image* image, uint64_t context, uint32_t depth, bool captured) {
+  flight::ThreadRow* thread = ThisThread(image);
+  if (thread == nullptr) return flight::MakeHandle(image->nonce, flight::HandleKind::kPlan, 0);
+  const uint64_t ordinal = NextGroup(thread);
   const flight::CommRow* comm = CommOf(image, context);
   EnterCall(thread, flight::Call::kGroup,
             static_cast<uint64_t>(depth & 0xff) << 8 | static_cast<uint64_t>(captured) << 16 |
                 static_cast<uint64_t>(IndexOf(image, comm)) << 32,
             Ticks());
   return flight::MakeHandle(image->nonce, flight::HandleKind::kGroup,
+                            IndexOf(image, thread) | ordinal << 16);
+}
+
+// Group, below profiler API v5: a kernel plan, the only group there is to see. Its operations get
+// its number as ApiStart's get that of their ncclGroup. Never answers 0: NCCL <= 2.27 would drop
+// the plan's operations.
+inline uint64_t PlanStart(Image* image) {
+  flight::ThreadRow* thread = ThisThread(image);
+  const uint64_t ordinal = thread == nullptr ? 0 : NextGroup(thread);
+  return flight::MakeHandle(image->nonce, flight::HandleKind::kPlan,
                             IndexOf(image, thread) | ordinal << 16);
 }
 

@@ -25,7 +25,7 @@ namespace {
 enum StartState : uint32_t { kNotStarted = 0, kWorking = 1, kOn = 2, kOff = 3 };
 std::atomic<uint32_t> g_start{kNotStarted};
 
-std::atomic<int32_t> g_owner_pid{0};   // process that began Start(); 0 none
+std::atomic<int32_t> g_owner_pid{0};    // process that began Start(); 0 none
 std::atomic<uint32_t> g_page_wiped{0};  // the kernel zeroes g_owner in children
 bool g_fork_handler_set = false;
 
@@ -173,6 +173,13 @@ bool Start() {
     FutexWake(&g_start, 1000000);
     return on;
   }
+}
+
+void NoteNccl(Image* image, uint32_t nccl_version, uint32_t events) {
+  if (nccl_version != 0) {
+    image->header->nccl_version.store(nccl_version, std::memory_order_relaxed);
+  }
+  __atomic_store_n(&image->header->event_mask, events, __ATOMIC_RELAXED);
 }
 
 void AskSnapshot(flight::Reason reason) {

@@ -44,6 +44,10 @@ inline Image* Current() { return g_owner.image.load(std::memory_order_acquire); 
 // the caller then asks NCCL for no events. Never fails louder than one line on stderr. errno is preserved.
 bool Start();
 
+// Says in the record which NCCL called (its number, 0 unknown) and which events were asked of it; of
+// the newest communicator.
+void NoteNccl(Image* image, uint32_t nccl_version, uint32_t events);
+
 // Asks our thread for a snapshot. Sets a bit and wakes it: no lock, no allocation, one futex system call at most.
 // Callable from any thread; does nothing without a recorder.
 void AskSnapshot(flight::Reason reason);

@@ -3,6 +3,7 @@
 
 #include "recorder/flight/counters.h"
 #include "recorder/flight/encoder.h"
+#include "recorder/flight/text.h"
 
 namespace ringscope::flight {
 namespace {
@@ -48,6 +49,17 @@ void EncodeEnvironment(Encoder* e) {
   }
 }
 
+// 22809 is 2.28.9: NCCL's own number since 2.9.
+void PutNcclNumber(Encoder* e, uint64_t number) {
+  TextBuffer<64> text;
+  text.AddUint(number / 10000)
+      .AddChar('.')
+      .AddUint(number / 100 % 100)
+      .AddChar('.')
+      .AddUint(number % 100);
+  e->w.String(2, text.c_str(), text.size());
+}
+
 // "2.28.9" out of ".../libnccl.so.2.28.9"; nothing out of ".../libnccl.so.2".
 void PutNcclVersion(Encoder* e, const char* path, size_t size) {
   static constexpr char kName[] = "libnccl.so.";
@@ -73,13 +85,16 @@ void EncodeLibraries(Encoder* e) {
   }
   size_t size;
   const char* path = TextValue(e->image, "nccl", &size);
+  const uint64_t number = Load(e->image.header->nccl_version);
   if (path || api) {
     const WireWriter::Mark mark = e->w.Begin(12);
     e->w.String(1, "nccl");
-    if (path) {
+    if (number != 0) {
+      PutNcclNumber(e, number);
+    } else if (path) {
       PutNcclVersion(e, path, size);
-      e->w.String(3, path, size);
     }
+    if (path) e->w.String(3, path, size);
     e->w.Uint(4, api);
     e->w.End(mark);
   }
@@ -159,7 +174,7 @@ void EncodeSettings(Encoder* e) {
   const WireWriter::Mark mark = e->w.Begin(6);
   e->w.Double(1, static_cast<double>(h.stall_ns) / 1e9);
   e->w.Double(2, static_cast<double>(h.first_stall_ns) / 1e9);
-  e->w.Uint(3, h.event_mask);
+  e->w.Uint(3, EventMask(e->image));
   e->w.Double(4, h.heartbeat_period_ms / 1e3);
   e->w.End(mark);
 }

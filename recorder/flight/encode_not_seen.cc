@@ -19,7 +19,11 @@ void SurveyComm(Encoder* e, uint32_t index) {
   if (!CommUsed(Load(comm.stamp))) return;
   ++s.comms;
   const uint64_t flags = Load(comm.flags);
-  if (!(flags & kCommCompletionVisible)) ++s.invisible;
+  if (!(flags & kCommCompletionVisible)) {
+    ++s.invisible;
+    const uint64_t api = Load(comm.stamp) >> 32 & 0xff;
+    if (api >= 3 && !(EventMask(e->image) & kEventKernelCh)) ++s.unasked;
+  }
   if (!(flags & kCommApiEvents)) ++s.without_api;
   s.no_row += Load(comm.no_row);
   Newest(&s.newest_callback, Load(comm.created));
@@ -56,7 +60,7 @@ void Lost(Encoder* e, Counter which, const char* what) {
 }
 
 void ByMask(Encoder* e) {
-  const uint32_t mask = e->image.header->event_mask;
+  const uint32_t mask = EventMask(e->image);
   if (!(mask & kEventColl)) {
     Sentence(e).Add("Collective operations: their events were not asked for (RINGSCOPE_EVENTS).");
   }
@@ -76,9 +80,8 @@ void ByCommunicator(Encoder* e) {
         .AddUint(s.invisible)
         .Add(" of ")
         .AddUint(s.comms)
-        .Add(e->image.header->event_mask & kEventKernelCh
-                 ? " communicators: this release of NCCL does not report them."
-                 : " communicators: KernelCh events were not asked for.");
+        .Add(s.unasked == 0 ? " communicators: this release of NCCL does not report them."
+                            : " communicators: KernelCh events were not asked for.");
   }
   if (s.without_api) {
     Sentence(e)

@@ -17,6 +17,7 @@ namespace ringscope::flight {
 struct Survey {
   uint64_t newest_callback;   // ticks
   uint32_t comms, invisible;  // rows in use; those whose completion is not visible
+  uint32_t unasked;           // of these, communicators whose table would have told it
   uint32_t without_api;       // communicators whose operations are known from their launch on
   uint32_t foreign_edges;
   uint64_t no_row;  // operations without a row
@@ -60,6 +61,11 @@ void EncodeCall(Encoder* e, uint32_t index);
 // Largest size of one such entry: a chunk is closed when less is left. A communicator may take the
 // whole chunk.
 inline constexpr size_t kEntryBytes = 2048;
+
+// Bits asked of NCCL. (A plain word for the process that writes it, which may be running.)
+inline uint32_t EventMask(const ImageView& image) {
+  return __atomic_load_n(&image.header->event_mask, __ATOMIC_RELAXED);
+}
 
 inline bool CommUsed(uint64_t stamp) { return stamp >> 63 != 0; }
 

@@ -217,10 +217,14 @@ enum CommFlags : uint32_t {
   kCommFallbackNoted = 8,      // all ranks on one node, yet proxy steps: said on stderr
   kCommForeignSteps = 16,      // executes proxy operations of other processes (PXN)
 };
+// Set in a stamp once comm_id and rank are known. Below profiler API v4 they come with the first operation: the row is
+// published without them, they are filled in, the stamp gets this bit (never 0 in between). So a reader that copies the row
+// meanwhile sees the stamp change and copies again, and a writer that dies anywhere leaves a readable row.
+inline constexpr uint64_t kCommIdentified = uint64_t{1} << 62;
 struct CommRow {
-  Word stamp;         // generation | API version << 32 | 1 << 63: identity, published last. 0 = free
-  Word comm_id;       // NCCL's commId / commHash
-  Word ranks;         // rank | nRanks << 32
+  Word stamp;         // generation | API version << 32 | kCommIdentified | 1 << 63: identity, published last. 0 = free
+  Word comm_id;       // NCCL's commId / commHash; 0 where NCCL gives none (tables v1-v3 under NCCL >= 2.27)
+  Word ranks;         // rank (0xffffffff: not known yet) | nRanks << 32 (0: not known)
   Word nodes;         // nNodes | creation ordinal in this process << 32
   Word flags;         // enum CommFlags
   Word ring;          // first operation row | (rows - 1) << 32; rows is a power of two, the first row a multiple of it
