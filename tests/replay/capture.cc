@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/replay/flat_json.h"
 #include "tests/replay/names.h"
+#include "tests/replay/shim.h"
 #include "tests/replay/text_file.h"
 
 namespace ringscope::replay {
@@ -148,6 +149,15 @@ class ProcessReader {
     event.datatype = Text("datatype");
     event.algo = Text("algo");
     event.proto = Text("proto");
+    if (capture_.api == 1) {
+      event.func = NameOf(FuncName, "func");
+      event.datatype = NameOf(DatatypeName, "datatype");
+      event.algo = NameOf(AlgoName, "algo");
+      event.proto = NameOf(ProtoName, "proto");
+      event.reduction = static_cast<int32_t>(json_.Signed("op"));
+    }
+    event.comm_hash = json_.Unsigned("commHash");
+    event.traffic = json_.Unsigned("trafficBytes");
     event.seq = json_.Unsigned("seqNumber");
     event.count = json_.Unsigned("count");
     event.send_buff = json_.Unsigned("sendBuff");
@@ -188,6 +198,7 @@ class ProcessReader {
       if (event.type == 0) event.type = TypeOfState(event.state);
       event.args_null = json_.Has("args");
       event.trans_size = json_.Unsigned("transSize");
+      event.steps = static_cast<int32_t>(json_.Signed("steps"));
       event.appended = static_cast<int32_t>(json_.Signed("appendedProxyOps"));
       event.p_timer = json_.Unsigned("pTimer");
     }
@@ -201,10 +212,14 @@ class ProcessReader {
     return absl::OkStatus();
   }
 
+  // v1 has NCCL's numbers where later tables have its names.
+  const char* NameOf(const char* (*name)(int), absl::string_view key) {
+    return json_.Find(key) == nullptr ? nullptr : name(static_cast<int>(json_.Signed(key, -1)));
+  }
+
   const char* Text(absl::string_view key) {
     const FlatJson::Value* value = json_.Find(key);
-    // The recording prints a NULL text as "(null)"; v1 tables have numbers where later ones have
-    // texts.
+    // The recording prints a NULL text as "(null)".
     if (value == nullptr || value->kind != FlatJson::Value::kString || value->text == "(null)")
       return nullptr;
     return capture_.Intern(value->text);
@@ -254,13 +269,47 @@ absl::Status ReadLayout(Capture& capture, Layout& layout) {
   return absl::OkStatus();
 }
 
-Release ParseRelease(const std::string& text) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
-  int major = 0, minor = 0;
+void ParseRelease(Capture& capture) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(capture.nccl, '.');
+  int major = 0, minor = 0, patch = 0;
   if (parts.size() < 2 || !absl::SimpleAtoi(parts[0], &major) ||
-      !absl::SimpleAtoi(parts[1], &minor))
-    return 0;
-  return major * 100 + minor;
+      !absl::SimpleAtoi(parts[1], &minor)) {
+    static constexpr Release kOfApi[] = {230, 223, 224, 226, 227, 228};
+    capture.release = kOfApi[capture.api >= 1 && capture.api <= 5 ? capture.api : 0];
+    return;
+  }
+  capture.release = major * 100 + minor;
+  if (parts.size() > 2 && absl::SimpleAtoi(parts[2], &patch))
+    capture.number = major * 10000 + minor * 100 + patch;
+}
+
+// Up to v3 init says nothing about its communicator: its operations do. The size is that of the
+// largest rank seen, by any member.
+void CompleteContexts(Capture& capture) {
+  std::map<std::pair<uint64_t, size_t>, int> sizes;  // by hash, and by order where there is none
+  const auto key = [](const Process& process, const Context& context) {
+    const auto order = static_cast<size_t>(&context - process.contexts.data());
+    return std::make_pair(context.comm_id, context.comm_id != 0 ? size_t{0} : order);
+  };
+  for (Process& process : capture.processes) {
+    for (const Event& event : process.events) {
+      if (event.callback != Callback::kStart || event.context == kNone) continue;
+      Context& context = process.contexts[static_cast<size_t>(event.context)];
+      if (event.type != kColl && event.type != kP2p && event.type != kProxyOp) continue;
+      if (event.type != kProxyOp) {
+        context.rank = event.rank;
+        context.comm_id = event.comm_hash;
+      }
+      int& size = sizes[key(process, context)];
+      size = std::max({size, event.rank + 1, event.type == kColl ? 0 : event.peer + 1});
+    }
+  }
+  for (Process& process : capture.processes) {
+    for (Context& context : process.contexts) {
+      context.n_nodes = -1;
+      context.n_ranks = sizes[key(process, context)];
+    }
+  }
 }
 
 // Job ranks: the rank in the communicator that spans the job. A process without events has only its
@@ -345,9 +394,9 @@ absl::StatusOr<std::unique_ptr<Capture>> ReadCapture(const std::string& folder) 
                      ": holds neither rank<N>.jsonl nor app.rank<N>.log; give the "
                      "folder of one capture"));
   }
-  capture->release = ParseRelease(capture->nccl);
-  if (capture->release == 0)
-    capture->release = capture->api <= 4 ? 227 : capture->api == 5 ? 228 : 230;
+  ParseRelease(*capture);
+  capture->as_api = capture->api;
+  if (capture->api >= 1 && capture->api <= 3) CompleteContexts(*capture);
   AssignRanks(*capture, layout);
   for (const Process& process : capture->processes) {
     for (const Event& event : process.events) {

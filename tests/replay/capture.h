@@ -18,8 +18,8 @@ namespace ringscope::replay {
 // One init of the recording: a communicator as one rank sees it.
 struct Context {
   uint32_t load = 0;
-  uint64_t number = 0;  // the recording's own
-  uint64_t comm_id = 0;
+  uint64_t number = 0;   // the recording's own
+  uint64_t comm_id = 0;  // v1 to v3: what the communicator's operations said
   const char* name = nullptr;
   int n_nodes = 0;
   int n_ranks = 0;
@@ -55,7 +55,9 @@ struct Capture {
   std::string name;     // last part of the folder
   std::string nccl;     // "2.30.7"
   Release release = 0;  // 230
+  int number = 0;       // as NCCL counts: 23007
   int api = 0;          // version of the table that the callbacks went through
+  int as_api = 0;       // version of the plugin's table they are played to: api, or an older one
   int job_size = 0;     // ranks of the whole job
   bool several_ranks_per_process = false;
   std::vector<Process> processes;

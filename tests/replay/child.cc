@@ -311,7 +311,8 @@ int RunChild(const ChildTask& task) {
 
   ProcessShared& shared = task.shared->process(task.process);
   const Process& process = task.capture->processes[task.process];
-  PluginTable plugin(task.plugin, task.capture->api);
+  SetNcclVersion(task.capture->number);
+  PluginTable plugin(task.plugin, task.capture->as_api);
   const Options& options = *task.options;
   std::unique_ptr<Counter> counter;
   struct Forward

@@ -8,6 +8,7 @@
 
 #include "tests/replay/descriptor.h"
 #include "tests/replay/release.h"
+#include "tests/replay/shim.h"
 
 namespace ringscope::replay {
 namespace {
@@ -149,18 +150,22 @@ int32_t Deliverer::ProxyPid(const Event& event) const {
 
 void Deliverer::Start(const Event& event) {
   SharedHandle& given = shared_.handle(index_, event.slot);
-  if (!NcclStarts(event)) {
+  if (!TableHas(capture_.as_api, event.type) || !NcclStarts(event)) {
     given.state.store(SharedHandle::kNotDelivered, std::memory_order_release);
     shared_.process(index_).left_out.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   DescriptorPointers pointers;
-  pointers.parent = ParentHandle(event);
+  // Through the shim of v1 to v4 an operation's parent is its Group.
+  const bool by_group =
+      capture_.api >= 5 && capture_.as_api <= 4 && (event.type == kColl || event.type == kP2p);
+  pointers.parent = by_group ? Handle(event.parent_group) : ParentHandle(event);
+  pointers.channels_unset = capture_.as_api == 4 && NativeApi(capture_.release) > 4;
   pointers.parent_group = Handle(event.parent_group);
   pointers.pid = event.type == kProxyOp ? ProxyPid(event) : 0;
   const uint64_t context = ContextPointer(event);
   Descriptor descriptor;
-  BuildDescriptor(capture_.api, event, pointers, descriptor);
+  BuildDescriptor(capture_.as_api, event, pointers, descriptor);
   void* handle = Pointer(event.hin);
   observer_->Entering(event);
   plugin_.Start(Pointer(context), &handle, descriptor.bytes);
@@ -178,10 +183,14 @@ void Deliverer::StateOrStop(const Event& event) {
   if (!plugin_.loaded()) return leave_out();
   uint64_t handle = event.garbage_handle ? event.hin : Handle(event.slot);
   if (handle == 0) {
-    // Only the path of network plugins does not look before it calls; and only if it had made the
-    // start.
-    const bool unchecked = event.type == kNetPlugin && (event.slot == kNone || Given(event.slot));
-    if (!unchecked || !Starts(capture_.release, mask_, kNetPlugin)) return leave_out();
+    // NCCL looks before it calls, but for network plugins, and for the stops of operations up to
+    // 2.25; and only if it had made the start.
+    const bool stop = event.callback == Callback::kStop &&
+                      (event.type == kColl || event.type == kP2p) && capture_.release <= 225;
+    const bool unchecked =
+        (event.type == kNetPlugin && (event.slot == kNone || Given(event.slot))) ||
+        (stop && Given(event.slot));
+    if (!unchecked || !Starts(capture_.release, mask_, event.type)) return leave_out();
   }
   if (event.callback == Callback::kStop) {
     observer_->Entering(event);
@@ -189,13 +198,17 @@ void Deliverer::StateOrStop(const Event& event) {
     observer_->Returned(event);
     return;
   }
+  if (!TableGets(capture_.release, capture_.as_api, event.state)) return leave_out();
   if (event.type == kProxyStep && event.slot != kNone) {
     // From 2.28 a step without a recorded operation starts and stops, but tells no states.
     const int32_t op = process_.slots[static_cast<size_t>(event.slot)].parent;
     if (op != kNone && Handle(op) == 0) return leave_out();
   }
   StateArgs args;
-  if (!event.args_null) BuildStateArgs(event, args);
+  if (!event.args_null) {
+    BuildStateArgs(capture_.as_api, event,
+                   ArgumentsLost(capture_.release, capture_.as_api, event.state), args);
+  }
   observer_->Entering(event);
   plugin_.RecordState(Pointer(handle), event.state, event.args_null ? nullptr : args.bytes);
   observer_->Returned(event);

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tests/replay/shim.h"
+
 namespace ringscope::replay {
 namespace {
 
@@ -28,9 +30,59 @@ void NetPayload(const Event& event, Descriptor& out) {
   }
 }
 
+// Up to v3: every operation names its communicator, and v1 has numbers for names.
+void Early(int api, const Event& event, Writer& w) {
+  if (event.type == kP2p) {
+    w.U64(24, 0);
+    w.U64(32, event.comm_hash);
+    w.U64(48, event.recv_buff);
+    w.U64(64, event.count);
+    w.I32(72, event.peer);
+    if (api == 1) {
+      w.U8(40, FuncNumber(event.func));
+      w.U8(56, DatatypeNumber(event.datatype));
+    } else {
+      w.Text(40, event.func);
+      w.Text(56, event.datatype);
+    }
+    return;
+  }
+  w.U64(24, 0);  // the communicator's name: never set
+  w.U64(32, event.comm_hash);
+  w.U64(40, event.seq);
+  w.U64(56, event.send_buff);
+  w.U64(64, event.recv_buff);
+  w.U64(72, event.count);
+  w.I32(80, event.root);
+  if (api == 1) {
+    w.U8(48, FuncNumber(event.func));
+    w.U8(84, DatatypeNumber(event.datatype));
+    w.I32(88, event.reduction);
+    w.U64(96, event.traffic);
+    w.U8(104, event.n_channels);
+    w.U8(105, event.n_warps);
+    w.U8(106, AlgoNumber(event.algo));
+    w.U8(107, ProtoNumber(event.proto));
+    w.I32(108, 0);  // collnet, nvls
+    w.I32(112, 0);
+    return;
+  }
+  w.Text(48, event.func);
+  w.Text(88, event.datatype);
+  const size_t rest = api == 2 ? 104 : 96;
+  if (api == 2) w.U64(96, event.traffic);
+  w.U8(rest, event.n_channels);
+  w.U8(rest + 1, event.n_warps);
+  w.Text(rest + 8, event.algo);
+  w.Text(rest + 16, event.proto);
+}
+
 }  // namespace
 
-size_t DescriptorSize(int api) { return api <= 4 ? 104 : 112; }
+size_t DescriptorSize(int api) {
+  if (api == 2) return 128;
+  return api <= 3 ? 120 : api == 4 ? 104 : 112;
+}
 
 void BuildDescriptor(int api, const Event& event, const DescriptorPointers& pointers,
                      Descriptor& out) {
@@ -43,6 +95,7 @@ void BuildDescriptor(int api, const Event& event, const DescriptorPointers& poin
   }
   w.U64(8, pointers.parent);
   w.I32(16, event.rank);
+  if (api <= 3 && (event.type == kColl || event.type == kP2p)) return Early(api, event, w);
   switch (event.type) {
     case kColl:
       w.U64(24, event.seq);
@@ -64,7 +117,7 @@ void BuildDescriptor(int api, const Event& event, const DescriptorPointers& poin
       w.Text(40, event.datatype);
       w.U64(48, event.count);
       w.I32(56, event.peer);
-      w.U8(60, event.n_channels);
+      if (!pointers.channels_unset) w.U8(60, event.n_channels);
       if (api >= 5) w.U64(64, pointers.parent_group);
       break;
     case kProxyOp:
@@ -80,7 +133,7 @@ void BuildDescriptor(int api, const Event& event, const DescriptorPointers& poin
       break;
     case kKernelCh:
       w.U8(24, event.channel);
-      w.U64(32, event.p_timer);
+      if (api >= 4) w.U64(32, event.p_timer);
       break;
     case kNetPlugin:
       NetPayload(event, out);
@@ -114,10 +167,18 @@ void BuildDescriptor(int api, const Event& event, const DescriptorPointers& poin
   }
 }
 
-void BuildStateArgs(const Event& event, StateArgs& out) {
-  std::memset(out.bytes, 0, sizeof out.bytes);  // NCCL zeroes this small union
+void BuildStateArgs(int api, const Event& event, bool zero, StateArgs& out) {
+  // NCCL zeroes this small union; bytes after it are somebody else's.
+  std::memset(out.bytes, kGarbage, sizeof out.bytes);
+  std::memset(out.bytes, 0, api <= 3 ? 16 : 8);
+  if (zero) return;
   Writer w(out.bytes);
   switch (event.type) {
+    case kProxyOp:
+      if (api > 3) break;
+      w.U64(0, event.trans_size);
+      w.I32(8, event.steps);
+      break;
     case kProxyStep:
       w.U64(0, event.trans_size);
       break;

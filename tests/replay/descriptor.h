@@ -15,30 +15,32 @@ namespace ringscope::replay {
 inline constexpr unsigned char kGarbage = 0xA5;
 
 struct Descriptor {
-  alignas(8) unsigned char bytes[112];
+  alignas(8) unsigned char bytes[128];
   alignas(8) unsigned char net[40];  // what netPlugin.data points to
 };
 
 struct StateArgs {
-  alignas(8) unsigned char bytes[8];
+  alignas(8) unsigned char bytes[16];
 };
 
-// Size of the descriptor in this version of the API: 104 (v4) or 112 (v5, v6). Bytes after it are
-// garbage as well.
+// Size of the descriptor in this version of the API: 120 (v1, v3), 128 (v2), 104 (v4), 112 (v5,
+// v6). Bytes after it are garbage as well.
 size_t DescriptorSize(int api);
 
 struct DescriptorPointers {
   uint64_t parent = 0;
-  uint64_t parent_group = 0;  // v5 and later
-  int32_t pid = 0;            // ProxyOp
+  uint64_t parent_group = 0;    // v5 and later
+  int32_t pid = 0;              // ProxyOp
+  bool channels_unset = false;  // P2p: NCCL's shim leaves its nChannels as it found them (v4)
 };
 
 // Fills `out` for a start of event.type. Texts are passed on as pointers.
 void BuildDescriptor(int api, const Event& event, const DescriptorPointers& pointers,
                      Descriptor& out);
 
-// Arguments of a state; the same union in v4, v5 and v6. Not called where NCCL passes NULL.
-void BuildStateArgs(const Event& event, StateArgs& out);
+// Arguments of a state: 16 bytes up to v3, 8 from v4 on; `zero`: a shim passes none. Not called
+// where NCCL passes NULL.
+void BuildStateArgs(int api, const Event& event, bool zero, StateArgs& out);
 
 }  // namespace ringscope::replay
 

@@ -125,6 +125,108 @@ struct DescrV4 {
 };
 static_assert(sizeof(DescrV4) == 104);
 
+struct DescrV1 {
+  uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      const char* name;
+      uint64_t hash, seq;
+      uint8_t func;
+      const void* send_buff;
+      void* recv_buff;
+      size_t count;
+      int root;
+      uint8_t datatype;
+      uint32_t op;
+      size_t traffic;
+      uint8_t n_channels, n_warps, algo, proto;
+      int collnet, nvls;
+    } coll;
+    struct {
+      const char* name;
+      uint64_t hash;
+      uint8_t func;
+      void* buff;
+      uint8_t datatype;
+      size_t count;
+      int peer;
+    } p2p;
+    decltype(DescrV5::proxy_op) proxy_op;
+    decltype(DescrV5::proxy_step) proxy_step;
+  };
+};
+static_assert(sizeof(DescrV1) == 120);
+
+struct DescrV2 {
+  uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      const char* name;
+      uint64_t hash, seq;
+      const char* func;
+      const void* send_buff;
+      void* recv_buff;
+      size_t count;
+      int root;
+      const char* datatype;
+      size_t traffic;
+      uint8_t n_channels, n_warps;
+      const char *algo, *proto;
+    } coll;
+    struct {
+      const char* name;
+      uint64_t hash;
+      const char* func;
+      void* buff;
+      const char* datatype;
+      size_t count;
+      int peer;
+    } p2p;
+    decltype(DescrV5::proxy_op) proxy_op;
+    decltype(DescrV5::proxy_step) proxy_step;
+  };
+};
+static_assert(sizeof(DescrV2) == 128);
+
+struct DescrV3 {
+  uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      const char* name;
+      uint64_t hash, seq;
+      const char* func;
+      const void* send_buff;
+      void* recv_buff;
+      size_t count;
+      int root;
+      const char* datatype;
+      uint8_t n_channels, n_warps;
+      const char *algo, *proto;
+    } coll;
+    decltype(DescrV2::p2p) p2p;
+    decltype(DescrV5::proxy_op) proxy_op;
+    decltype(DescrV5::proxy_step) proxy_step;
+    struct {
+      uint8_t channel;
+    } kernel_ch;
+  };
+};
+static_assert(sizeof(DescrV3) == 120);
+
+union EarlyArgs {
+  struct {
+    size_t trans_size;
+    int steps;
+  };
+  int appended;
+};
+
 union Args {
   size_t trans_size;
   int appended;
@@ -232,6 +334,67 @@ int DoInit(void** context, uint64_t id, int* mask, const char* name, int n_nodes
   return 0;
 }
 
+// Names are numbers in v1.
+void Named(Line& line, const char* key, const char* value) { line.Text(key, value); }
+void Named(Line& line, const char* key, uint8_t value) { line.Add(",\"%s\":%d", key, value); }
+
+void Traffic(Line& line, DescrV1* d) {
+  line.Add(",\"op\":%d,\"trafficBytes\":%lu", static_cast<int>(d->coll.op), d->coll.traffic);
+}
+void Traffic(Line& line, DescrV2* d) { line.Add(",\"trafficBytes\":%lu", d->coll.traffic); }
+void Traffic(Line&, DescrV3*) {}
+
+// Events up to v3.
+template <typename D>
+void Early(Line& line, D* d) {
+  switch (d->type) {
+    case 0x2:
+      line.Text("name", d->coll.name);
+      line.Add(",\"commHash\":%lu,\"seqNumber\":%lu", d->coll.hash, d->coll.seq);
+      Named(line, "func", d->coll.func);
+      line.Pointer("sendBuff", d->coll.send_buff);
+      line.Pointer("recvBuff", d->coll.recv_buff);
+      line.Add(",\"count\":%lu,\"root\":%d", d->coll.count, d->coll.root);
+      Named(line, "datatype", d->coll.datatype);
+      Traffic(line, d);
+      line.Add(",\"nMaxChannels\":%d,\"nWarps\":%d", d->coll.n_channels, d->coll.n_warps);
+      Named(line, "algo", d->coll.algo);
+      Named(line, "proto", d->coll.proto);
+      break;
+    case 0x4:
+      line.Text("name", d->p2p.name);
+      line.Add(",\"commHash\":%lu", d->p2p.hash);
+      Named(line, "func", d->p2p.func);
+      line.Pointer("buff", d->p2p.buff);
+      Named(line, "datatype", d->p2p.datatype);
+      line.Add(",\"count\":%lu,\"peer\":%d", d->p2p.count, d->p2p.peer);
+      break;
+    default:
+      break;
+  }
+}
+
+void ProxyFields(Line& line, const decltype(DescrV5::proxy_op)& op) {
+  line.Add(
+      ",\"pid\":%d,\"own_pid\":%s,\"channelId\":%d,\"peer\":%d,\"nSteps\":%d,\"chunkSize\":%d,"
+      "\"isSend\":%d",
+      op.pid, static_cast<uint64_t>(op.pid) == Pid() ? "true" : "false", op.channel, op.peer,
+      op.n_steps, op.chunk_size, op.is_send);
+}
+
+template <typename D>
+void EarlyCommon(Line& line, D* d) {
+  if (d->type == 0x8) ProxyFields(line, d->proxy_op);
+  if (d->type == 0x10) line.Add(",\"step\":%d", d->proxy_step.step);
+  Early(line, d);
+}
+void Common(Line& line, DescrV1* d) { EarlyCommon(line, d); }
+void Common(Line& line, DescrV2* d) { EarlyCommon(line, d); }
+void Common(Line& line, DescrV3* d) {
+  if (d->type == 0x40) line.Add(",\"channelId\":%d", d->kernel_ch.channel);
+  EarlyCommon(line, d);
+}
+
 template <typename D>
 void Common(Line& line, D* d) {
   switch (d->type) {
@@ -254,12 +417,7 @@ void Common(Line& line, D* d) {
                d->p2p.n_channels);
       break;
     case 0x8:
-      line.Add(
-          ",\"pid\":%d,\"own_pid\":%s,\"channelId\":%d,\"peer\":%d,\"nSteps\":%d,\"chunkSize\":%d,"
-          "\"isSend\":%d",
-          d->proxy_op.pid, static_cast<uint64_t>(d->proxy_op.pid) == Pid() ? "true" : "false",
-          d->proxy_op.channel, d->proxy_op.peer, d->proxy_op.n_steps, d->proxy_op.chunk_size,
-          d->proxy_op.is_send);
+      ProxyFields(line, d->proxy_op);
       break;
     case 0x10:
       line.Add(",\"step\":%d", d->proxy_step.step);
@@ -281,6 +439,9 @@ void Common(Line& line, D* d) {
   }
 }
 
+void Special(Line&, DescrV1*) {}
+void Special(Line&, DescrV2*) {}
+void Special(Line&, DescrV3*) {}
 void Special(Line&, DescrV4*) {}
 void Special(Line& line, DescrV5* d) {
   switch (d->type) {
@@ -366,6 +527,24 @@ int State(void* handle, uint32_t state, Args* args) {
   return 0;
 }
 
+int EarlyState(void* handle, uint32_t state, EarlyArgs* args) {
+  if (state > 7) {
+    // The size of a step's transfer is not in these tables.
+    Args later = {};
+    if (args != nullptr && state >= 13) later.appended = args->appended;
+    return State(handle, state, args == nullptr ? nullptr : &later);
+  }
+  Line line("state");
+  line.Reference("h", handle);
+  line.Text("state", StateName(state));
+  if (args == nullptr) {
+    line.Add(",\"args\":%s", "null");
+  } else {
+    line.Add(",\"transSize\":%lu,\"steps\":%d", args->trans_size, args->steps);
+  }
+  return 0;
+}
+
 int Finalize(void* context) {
   Line line("finalize");
   line.Add(",\"ctx\":%lu", reinterpret_cast<uint64_t>(context) & 0xffffffff);
@@ -374,6 +553,10 @@ int Finalize(void* context) {
 
 using Log = void (*)(int, unsigned long, const char*, int, const char*, ...);
 
+template <int version>
+int InitEarly(void** context, int* mask) {
+  return DoInit(context, 0, mask, nullptr, -1, -1, 0, version);
+}
 int InitV4(void** context, int* mask, const char* name, uint64_t id, int nodes, int ranks, int rank,
            Log) {
   return DoInit(context, id, mask, name, nodes, ranks, rank, 4);
@@ -383,19 +566,32 @@ int InitV5(void** context, uint64_t id, int* mask, const char* name, int nodes, 
   return DoInit(context, id, mask, name, nodes, ranks, rank, 5);
 }
 
-template <typename Init, typename D>
+template <typename Init, typename D, typename A = Args>
 struct Table {
   const char* name;
   Init init;
   int (*start)(void*, void**, D*);
   int (*stop)(void*);
-  int (*state)(void*, uint32_t, Args*);
+  int (*state)(void*, uint32_t, A*);
   int (*finalize)(void*);
 };
 
 }  // namespace
 
+using InitOfEarly = int (*)(void**, int*);
+template <typename D>
+using EarlyTable = Table<InitOfEarly, D, EarlyArgs>;
+
 extern "C" {
+extern __attribute__((visibility("default"))) const EarlyTable<DescrV1> ncclProfiler_v1;
+extern __attribute__((visibility("default"))) const EarlyTable<DescrV2> ncclProfiler_v2;
+extern __attribute__((visibility("default"))) const EarlyTable<DescrV3> ncclProfiler_v3;
+const EarlyTable<DescrV1> ncclProfiler_v1 = {"echo", InitEarly<1>, Start<DescrV1>,
+                                             Stop,   EarlyState,   Finalize};
+const EarlyTable<DescrV2> ncclProfiler_v2 = {"echo", InitEarly<2>, Start<DescrV2>,
+                                             Stop,   EarlyState,   Finalize};
+const EarlyTable<DescrV3> ncclProfiler_v3 = {"echo", InitEarly<3>, Start<DescrV3>,
+                                             Stop,   EarlyState,   Finalize};
 extern __attribute__((visibility("default"))) const Table<decltype(&InitV4), DescrV4>
     ncclProfiler_v4;
 extern __attribute__((visibility("default"))) const Table<decltype(&InitV5), DescrV5>

@@ -28,6 +28,10 @@ enum Type : uint32_t {
 
 // States that this code treats by name; all others pass through as numbers.
 enum State : uint32_t {
+  kProxyOpRecvDone = 7,  // the last of the ProxyOp's states before 2.27
+  kProxyStepSendGPUWait = 8,
+  kProxyStepRecvGPUWait = 12,
+  kProxyCtrlAppendEnd = 18,
   kProxyOpInProgress = 19,
   kNetPluginUpdate = 21,
   kKernelChStop = 22,
@@ -79,6 +83,9 @@ struct Event {
   const char* algo = nullptr;
   const char* proto = nullptr;
   uint64_t seq = 0;
+  uint64_t comm_hash = 0;  // v1 to v3: Coll and P2p
+  uint64_t traffic = 0;    // v1 and v2
+  int32_t reduction = 0;   // v1
   uint64_t count = 0;
   uint64_t send_buff = 0;
   uint64_t recv_buff = 0;  // P2p: its one buffer
@@ -100,10 +107,11 @@ struct Event {
   int32_t sock_type = 0, sock_fd = 0, sock_op = 0;
   uint64_t sock_len = 0;
   uint64_t trans_size = 0;
+  int32_t steps = 0;  // ProxyOp states before 2.27: so many steps
   int32_t appended = 0;
 };
 
-// Release as 100 * major + minor: 227, 228, 230.
+// Release as 100 * major + minor: 224, 228, 230.
 using Release = int;
 
 }  // namespace ringscope::replay

@@ -70,9 +70,11 @@ absl::StatusOr<std::string> FindPlugin(const Options& options) {
 
 void Report(const Capture& capture, const Options& options, const JobResult& result) {
   std::printf(
-      "replay: %s, NCCL %s, profiler v%d: %llu callbacks made, %llu not wanted by the plugin, %.1f "
+      "replay: %s, NCCL %s, profiler v%d%s: %llu callbacks made, %llu not wanted by the plugin, "
+      "%.1f "
       "s\n",
-      capture.name.c_str(), capture.nccl.c_str(), capture.api,
+      capture.name.c_str(), capture.nccl.c_str(), capture.as_api,
+      capture.as_api != capture.api ? " through NCCL's shim" : "",
       static_cast<unsigned long long>(result.delivered),
       static_cast<unsigned long long>(result.left_out), result.seconds);
   for (size_t p = 0; p < result.ends.size(); ++p) {
@@ -96,12 +98,19 @@ int Main(const std::vector<std::string>& arguments) {
   Capture& capture = **read;
   bool events = false;
   for (const Process& process : capture.processes) events = events || process.has_events;
-  if (events && (capture.api < 4 || capture.api > 6)) {
-    return Say(absl::UnimplementedError(absl::StrCat(
-                   capture.name, " went through profiler API v", capture.api, " (NCCL ",
-                   capture.nccl, "); replay speaks v4, v5 and v6, that is NCCL 2.27 and later")),
+  if (events && (capture.api < 1 || capture.api > 6)) {
+    return Say(absl::UnimplementedError(absl::StrCat(capture.name, " went through profiler API v",
+                                                     capture.api, " (NCCL ", capture.nccl,
+                                                     "); replay speaks v1 to v6")),
                kNoInput);
   }
+  if (options->as_api > capture.api) {
+    return Say(absl::InvalidArgumentError(absl::StrCat(
+                   "--as-api ", options->as_api, ": ", capture.name, " went through version ",
+                   capture.api, ", which tells less; give that one or an older one")),
+               kUsage);
+  }
+  if (options->as_api != 0) capture.as_api = options->as_api;
   for (Process& process : capture.processes) MendRefused(process, capture.api);
   MapForeign(capture);
   uint64_t cut_t = 0;

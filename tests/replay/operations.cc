@@ -80,7 +80,8 @@ struct Tracker {
     if (event.type == kCollApi || event.type == kP2pApi) progress[found->second].api_open = false;
     if (open_children.erase(event.slot) == 0) return;
     --progress[found->second].open;
-    if (event.type == kKernelCh) completed_contexts.insert(operations[found->second].context);
+    if (event.type == kKernelCh || !kernels_seen)
+      completed_contexts.insert(operations[found->second].context);
   }
 
   void Judge() {

@@ -28,6 +28,9 @@ absl::Status Set(Options& options, absl::string_view option, const std::string& 
                options.speed > 1e9) {
       return Wrong(option, value, "give a factor above 0, as in --speed 20, or max");
     }
+  } else if (option == "--as-api") {
+    if (!absl::SimpleAtoi(value, &options.as_api) || options.as_api < 1 || options.as_api > 6)
+      return Wrong(option, value, "give a version of the profiler table, 1 to 6");
   } else if (option == "--drop-rank") {
     if (!absl::SimpleAtoi(value, &options.drop_rank) || options.drop_rank < 0) {
       return Wrong(option, value, "give a job rank, 0 or higher");
@@ -75,7 +78,7 @@ absl::Status SetKill(Options& options, absl::string_view value) {
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments) {
   static constexpr absl::string_view kValued[] = {"--out",       "--plugin",  "--cut", "--speed",
-                                                  "--drop-rank", "--permute", "--end"};
+                                                  "--drop-rank", "--permute", "--end", "--as-api"};
   Options options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -145,6 +148,8 @@ is the whole way from a job to its diagnosis. DIR must be new or empty.
                      time between the first entry into the hung operation and the job's last callback.
   --end P:HOW        Process P (from 0) does not enter the hung operation: before it, it is "killed" or "stopped", or stays
                      "idle" and calls nothing more.
+  --as-api N         Plays the callbacks to the plugin's table of version N, as the shim of the captured NCCL does for a plugin
+                     that has no newer one. The capture must have been made through version N or a later one.
   --plugin PATH      The plugin to load; default $RINGSCOPE_PLUGIN, else libringscope.so beside this program.
 
 How a process ends is taken from the capture's app.rank<N>.log: it is really stopped, continued or killed, exits, or lives

@@ -33,6 +33,7 @@ struct Options {
   enum End { kIdle, kKilled, kStopped };
   int end_process = -1;  // ends as `end_how` before it enters the hung operation; -1: none
   End end_how = kIdle;
+  int as_api = 0;   // 0: the table that the capture went through
 };
 
 // Values may be given as --option VALUE or --option=VALUE; --kill takes one only with '='.

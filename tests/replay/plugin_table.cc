@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdarg>
 
 #include "absl/strings/str_cat.h"
@@ -45,9 +46,16 @@ void PluginTable::Unload() {
   library_ = nullptr;
 }
 
+namespace {
+std::atomic<int> g_nccl_version{0};
+}  // namespace
+
+void SetNcclVersion(int number) { g_nccl_version = number; }
+
 int PluginTable::Init(void** context, uint64_t comm_id, int* mask, const char* comm_name,
                       int n_nodes, int n_ranks, int rank) {
-  if (api_ <= 4) {
+  if (api_ <= 3) return static_cast<TableV1*>(table_)->init(context, mask);
+  if (api_ == 4) {
     return static_cast<TableV4*>(table_)->init(context, mask, comm_name, comm_id, n_nodes, n_ranks,
                                                rank, IgnoreLog);
   }
@@ -55,3 +63,11 @@ int PluginTable::Init(void** context, uint64_t comm_id, int* mask, const char* c
 }
 
 }  // namespace ringscope::replay
+
+// What a plugin finds in the object that calls it: here the program is NCCL.
+extern "C" __attribute__((visibility("default"))) int ncclGetVersion(int* version) {
+  const int number = ringscope::replay::g_nccl_version;
+  if (version == nullptr || number == 0) return 4;  // ncclInvalidArgument
+  *version = number;
+  return 0;
+}

@@ -14,7 +14,17 @@ namespace ringscope::replay {
 using Logger = void (*)(int level, unsigned long subsystem, const char* file, int line,
                         const char* format, ...);
 
-// v4 has the mask before the id; v5 and v6 have it after. The rest is common to v4, v5 and v6.
+// Makes the program's ncclGetVersion, which a plugin may ask for, answer like the capture's NCCL;
+// 0: it fails.
+void SetNcclVersion(int number);
+
+// Up to v3 init gets no identity; v4 has the mask before the id, v5 and v6 have it after. The rest
+// has the same types and places in all versions.
+struct TableV1 {
+  const char* name;
+  int (*init)(void** context, int* mask);
+};
+
 struct TableV4 {
   const char* name;
   int (*init)(void** context, int* mask, const char* comm_name, uint64_t comm_hash, int n_nodes,
@@ -59,7 +69,7 @@ class PluginTable {
   int Finalize(void* context) { return v5()->finalize(context); }
 
  private:
-  // Members after init have the same types and places in all three versions.
+  // Members after init are the same in all versions.
   TableV5* v5() const { return static_cast<TableV5*>(table_); }
 
   std::string path_;

@@ -5,6 +5,19 @@ namespace ringscope::replay {
 uint32_t StartedBy(Release release, uint32_t type) {
   constexpr uint32_t kCe = kCeColl | kCeSync | kCeBatch;
   const uint32_t ce = release >= 229 ? static_cast<uint32_t>(kCe) : 0;
+  if (release <= 225) {
+    switch (type) {
+      case kGroup:
+        return kColl | kP2p | kProxyOp | kProxyStep;
+      case kColl:
+      case kP2p:
+        return kColl | kProxyOp | kProxyStep;
+      case kProxyOp:
+        return kProxyOp | kProxyStep;
+      default:
+        return type;
+    }
+  }
   constexpr uint32_t kBelowColl = kProxyOp | kProxyStep | kKernelCh | kNetPlugin;
   switch (type) {
     case kGroup:

@@ -7,7 +7,7 @@
 namespace ringscope::replay {
 
 // Mask bits any of which makes NCCL start events of this type. Bits are implied upwards: the
-// ancestors of a wanted event are started although their own bits are off. Releases 2.26 and later.
+// ancestors of a wanted event are started although their own bits are off.
 uint32_t StartedBy(Release release, uint32_t type);
 
 inline bool Starts(Release release, int mask, uint32_t type) {

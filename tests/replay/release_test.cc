@@ -29,6 +29,19 @@ TEST(Mask, BitsAreImpliedUpwards) {
   EXPECT_TRUE(Starts(228, kNetPlugin, kP2p));
 }
 
+TEST(Mask, Before226) {
+  for (Release release : {223, 224, 225}) {
+    EXPECT_FALSE(Starts(release, kGroup, kGroup)) << "not by its own bit";
+    EXPECT_TRUE(Starts(release, kP2p, kGroup));
+    EXPECT_FALSE(Starts(release, kP2p, kP2p)) << "P2p alone gives none";
+    EXPECT_TRUE(Starts(release, kColl, kP2p));
+    EXPECT_TRUE(Starts(release, kProxyStep, kColl));
+    EXPECT_FALSE(Starts(release, kKernelCh, kColl));
+    EXPECT_TRUE(Starts(release, kProxyCtrl, kProxyCtrl));
+  }
+  EXPECT_TRUE(Starts(226, kKernelCh, kColl));
+}
+
 std::map<uint32_t, int> StartsByType(const Process& process) {
   std::map<uint32_t, int> counts;
   for (const Event& event : process.events)

@@ -44,13 +44,16 @@ std::string Difference(const Event& a, const Event& b) {
   if (a.callback == Callback::kInit || a.callback == Callback::kFinalize) return "";
   if (a.type != b.type) return "type";
   if (a.state != b.state || a.args_null != b.args_null) return "state";
-  if (a.trans_size != b.trans_size || a.appended != b.appended) return "state's arguments";
+  if (a.trans_size != b.trans_size || a.appended != b.appended || a.steps != b.steps)
+    return "state's arguments";
   if (a.p_timer != b.p_timer) return "pTimer";
   if (a.callback != Callback::kStart) return "";
   if (a.rank != b.rank || a.root != b.root || a.peer != b.peer) return "rank, root or peer";
   if (!SameText(a.func, b.func) || !SameText(a.datatype, b.datatype)) return "func or datatype";
   if (!SameText(a.algo, b.algo) || !SameText(a.proto, b.proto)) return "algo or proto";
   if (a.seq != b.seq || a.count != b.count) return "seq or count";
+  if (a.comm_hash != b.comm_hash || a.traffic != b.traffic || a.reduction != b.reduction)
+    return "hash, traffic or reduction";
   if (a.send_buff != b.send_buff || a.recv_buff != b.recv_buff || a.stream != b.stream)
     return "a pointer";
   if (a.n_channels != b.n_channels || a.n_warps != b.n_warps || a.channel != b.channel)
@@ -119,7 +122,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "m5_one_thread_4_comms_grouped", "m6_nonblocking", "p1_pxn_2hosts_x_2gpus",
                     "2.27.7_rank3_gpu_hang", "a4_healthy_netprofiler_build",
                     "e1_create_destroy_10x_healthy", "e3_2procs_x_2gpus_rank3_skips",
-                    "r3_ras_rank1_sigstop", "e1_rank1_sigkill_before_op10_abort"),
+                    "r3_ras_rank1_sigstop", "e1_rank1_sigkill_before_op10_abort",
+                    "2.24.3_rank2_skips_op10", "2.26.6_healthy_mixed_noproxyctrl", "a3_healthy_v1",
+                    "a3_healthy_v2", "a3_healthy_v3"),
     [](const auto& tested) {
       std::string name = tested.param;
       for (char& c : name) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
