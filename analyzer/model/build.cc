@@ -115,7 +115,7 @@ void CollectBlindSpots(const Job& job, Notes* notes) {
     if (p.torn) notes->AddFor(p, "part of the record is missing or damaged");
     bool hidden = false;
     for (const auto& comm : p.trace.communicators()) {
-      hidden |= !comm.completion_visible() && comm.n_ranks() > 1 &&
+      hidden |= !comm.completion_visible() && comm.n_ranks() != 1 &&
                 (comm.launched() > 0 || comm.collectives() > 0);
     }
     if (hidden && !hidden_said)

@@ -13,50 +13,17 @@
 #include <utility>
 
 #include "analyzer/model/build.h"
+#include "analyzer/model/instances.h"
 #include "analyzer/model/safe_math.h"
 
 namespace ringscope::model {
 namespace {
-
-struct Entry {
-  int process;
-  const trace::Communicator* raw;
-  int64_t created;  // CLOCK_REALTIME; 0 unknown
-};
-using Sequence = std::vector<Entry>;  // of one rank of one process, in order of creation
-
-struct Instance {
-  std::map<uint32_t, Entry> by_rank;
-  int64_t created = 0;
-};
 
 int64_t Distance(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   const int64_t d = SatSub(a, b);
   return d == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max()
                                                   : std::abs(d);
-}
-
-void Place(const Sequence& sequence, std::vector<Instance>* instances) {
-  size_t next = 0;  // an entry never goes before the one created before it
-  for (size_t i = 0; i < sequence.size(); ++i) {
-    const Entry& e = sequence[i];
-    const size_t after =
-        sequence.size() - i - 1;  // entries that still need an instance behind this one
-    size_t best = instances->size();
-    for (size_t j = next; j + after < instances->size(); ++j) {
-      if ((*instances)[j].by_rank.count(e.raw->rank()) > 0) continue;
-      if (best == instances->size() || Distance(e.created, (*instances)[j].created) <
-                                           Distance(e.created, (*instances)[best].created)) {
-        best = j;
-      }
-    }
-    if (best == instances->size()) instances->emplace_back();
-    Instance& to = (*instances)[best];
-    to.by_rank[e.raw->rank()] = e;
-    if (to.created == 0) to.created = e.created;
-    next = best + 1;
-  }
 }
 
 Communicator MakeCommunicator(const Instance& from, uint64_t id, uint32_t n_ranks, int number) {
@@ -85,14 +52,42 @@ Communicator MakeCommunicator(const Instance& from, uint64_t id, uint32_t n_rank
 
 }  // namespace
 
+void Place(const Sequence& sequence, std::vector<Instance>* instances) {
+  size_t next = 0;  // an entry never goes before the one created before it
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    const Entry& e = sequence[i];
+    const size_t after =
+        sequence.size() - i - 1;  // entries that still need an instance behind this one
+    size_t best = instances->size();
+    for (size_t j = next; j + after < instances->size(); ++j) {
+      if ((*instances)[j].by_rank.count(e.raw->rank()) > 0) continue;
+      if (best == instances->size() || Distance(e.created, (*instances)[j].created) <
+                                           Distance(e.created, (*instances)[best].created)) {
+        best = j;
+      }
+    }
+    if (best == instances->size()) instances->emplace_back();
+    Instance& to = (*instances)[best];
+    to.by_rank[e.raw->rank()] = e;
+    if (to.created == 0) to.created = e.created;
+    next = best + 1;
+  }
+}
+
 void JoinCommunicators(Job* job, Notes* notes) {
   std::map<std::pair<uint64_t, uint32_t>, std::map<std::pair<int, uint32_t>, Sequence>> keys;
+  std::vector<Entry> untold;
   for (const Process& p : job->processes) {
     std::vector<const trace::Communicator*> in_order;
     for (const auto& c : p.trace.communicators()) in_order.push_back(&c);
     std::stable_sort(in_order.begin(), in_order.end(),
                      [](auto* a, auto* b) { return a->ordinal() < b->ordinal(); });
     for (const auto* c : in_order) {
+      // Tables v1-v3 tell neither id nor rank nor size at init.
+      if (c->profiler_api() != 0 && c->profiler_api() < 4) {
+        untold.push_back({p.index, c, p.ToRealtime(c->created_ns())});
+        continue;
+      }
       if (c->n_ranks() == 0 || c->rank() >= c->n_ranks() || c->n_ranks() > kMaxCommRanks) {
         notes->AddFor(p, absl::StrCat("communicator in row ", c->row(), " says rank ", c->rank(),
                                       " of ", c->n_ranks(), "; it is left out"));
@@ -104,6 +99,12 @@ void JoinCommunicators(Job* job, Notes* notes) {
   }
   std::vector<std::pair<int64_t, Communicator>> made;
   uint64_t members = 0;
+  for (const UntoldCommunicator& u : JoinUntold(*job, untold, notes)) {
+    members += u.n_ranks;
+    if (members > kMaxMembers) break;
+    made.emplace_back(u.instance.created, MakeCommunicator(u.instance, u.id, u.n_ranks, u.number));
+    made.back().second.size_known = u.size_known;
+  }
   for (const auto& [key, sequences] : keys) {
     std::vector<const Sequence*> longest_first;
     for (const auto& [who, sequence] : sequences) longest_first.push_back(&sequence);

@@ -22,6 +22,10 @@ const Op* Member::Collective(uint64_t position) const {
   return &ops[*at];
 }
 
+std::string Communicator::SizeText() const {
+  return absl::StrCat(size_known ? "" : "at least ", n_ranks);
+}
+
 std::string Communicator::Label() const {
   // NCCL prints the id unpadded ("commId 0x%lx"): its first digits find the lines in a log.
   std::string shown = absl::StrFormat("0x%x", id).substr(0, 10);

@@ -86,10 +86,12 @@ struct Communicator {
   int instance = 0;  // n-th communicator with this id and size (NCCL repeats ids)
   std::string name;  // commName or empty
   int n_ranks = 0;
+  bool size_known = true;           // false: n_ranks is the number that is known to exist
   int n_nodes = 0;                  // 0 unknown
   std::vector<Member> members;      // size n_ranks, by rank
   bool completion_visible = false;  // on every member with a record
   std::string Label() const;        // for people: name and short id
+  std::string SizeText() const;     // "4", "at least 4"
 };
 
 // One side of an edge, as the proxy that drives it saw it.
@@ -129,8 +131,8 @@ struct Job {
   std::vector<MessageCount> messages;
   int world_size = 0;                  // largest WORLD_SIZE or communicator; 0 unknown
   std::vector<int> missing_job_ranks;  // job ranks without any record, where that can be told
-  std::string name;                       // job id and attempt, for people; empty without records
-  std::vector<std::string> left_out;      // other jobs and attempts that lay beside it, for people
+  std::string name;                    // job id and attempt, for people; empty without records
+  std::vector<std::string> left_out;   // other jobs and attempts that lay beside it, for people
   std::vector<std::string> not_seen;   // input problems and blind spots, for the report
   std::vector<std::string> inputs;     // files read
   // Host of a job rank; empty when unknown.

@@ -75,8 +75,10 @@ std::map<JobKey, JobKey> SameJobs(const std::vector<Process>& processes,
   for (const Process& p : processes) {
     if (!p.trace.has_process()) continue;
     for (const auto& c : p.trace.communicators()) {
-      if (c.comm_id() != 0 && c.n_ranks() > 1) {
-        holders[{c.comm_id(), c.n_ranks()}][KeyOf(p)].insert(c.rank());
+      // Below profiler API v4 sizes are not told, or by some ranks only.
+      const bool untold = c.profiler_api() != 0 && c.profiler_api() < 4;
+      if (c.comm_id() != 0 && (c.n_ranks() > 1 || untold)) {
+        holders[{c.comm_id(), untold ? 0 : c.n_ranks()}][KeyOf(p)].insert(c.rank());
       }
     }
   }

@@ -12,9 +12,16 @@ namespace {
 
 using model::Op;
 
+// Part of a group in which order means nothing: an explicit ncclGroup; of operations known from
+// their launch (below profiler API v5) the kernel plan, inside which NCCL has put them in an order
+// of its own.
+bool InGroup(const Op& op) {
+  return op.raw.group() != 0 && (op.raw.grouped() || !op.raw.from_api());
+}
+
 bool SameGroup(const Op& a, const Op& b) {
-  return a.raw.grouped() && b.raw.grouped() && a.raw.group() != 0 &&
-         a.raw.group() == b.raw.group() && a.raw.thread() == b.raw.thread();
+  return InGroup(a) && InGroup(b) && a.raw.group() == b.raw.group() &&
+         a.raw.thread() == b.raw.thread();
 }
 
 // a[i..] and b[j..] are equal as far as both reach, over at least `at_least` positions.
@@ -73,7 +80,7 @@ void DropPartialGroups(uint64_t newest, std::vector<const Op*>* ops) {
     }
     const Op &first = *(*ops)[i], &last = *(*ops)[end - 1];
     bool partial = false;
-    if (first.raw.grouped() && first.raw.group() != 0) {
+    if (InGroup(first)) {
       const bool hole_before =
           first.position() > 1 && (i == 0 || (*ops)[i - 1]->position() + 1 != first.position());
       const bool hole_after = end < ops->size() ? (*ops)[end]->position() != last.position() + 1
@@ -239,12 +246,24 @@ std::vector<Call> Tail(const Voter& voter, uint64_t position, size_t limit) {
   return calls;
 }
 
+namespace {
+
+// Its end is not visible, but that of its proxy operations is, and did not come.
+bool StepsOpen(const Op& op) {
+  return op.finished == model::Truth::kUnknown && op.full && op.raw.unfinished() &&
+         op.raw.proxy_ops_started() > op.raw.proxy_ops_stopped();
+}
+
+}  // namespace
+
 std::set<int> WaitingSince(const model::Communicator& communicator, uint64_t first, bool* any) {
   std::set<int> ranks;
   *any = false;
   for (const model::Member& member : communicator.members) {
     bool waits = member.finalized_open;
-    for (const Op& op : member.ops) waits |= !op.p2p() && op.position() >= first && Open(op);
+    for (const Op& op : member.ops) {
+      waits |= !op.p2p() && op.position() >= first && (Open(op) || StepsOpen(op));
+    }
     *any |= waits;
     if (waits && member.job_rank >= 0) ranks.insert(member.job_rank);
   }

@@ -90,7 +90,7 @@ bool LostSomebody(const Job& job, const Communicator& c) {
 }
 
 Confidence::Value ConfidenceOf(const Communicator& c, const Divergence& d, bool ambiguous) {
-  const bool complete = d.voters == static_cast<size_t>(c.n_ranks);
+  const bool complete = c.size_known && d.voters == static_cast<size_t>(c.n_ranks);
   if (ambiguous || (d.voters < 3 && !complete)) return Confidence::possible;
   // One value that differs at several positions cannot be a damaged word.
   return complete && !d.odd.empty() && d.positions > 1 ? Confidence::established
@@ -168,7 +168,7 @@ Candidate DescribeDivergence(const Job& job, const Communicator& c, const Diverg
     AddNote(absl::StrCat(MembersText(c, d.later), " left the others' chain only later"), &finding);
   }
   if (d.voters < static_cast<size_t>(c.n_ranks)) {
-    AddNote(absl::StrCat("only ", d.voters, " of ", c.n_ranks,
+    AddNote(absl::StrCat("only ", d.voters, " of ", c.SizeText(),
                          " ranks kept their chain at a common position"),
             &finding);
   }

@@ -206,7 +206,8 @@ Candidate Describe(const Job& job, const Communicator& communicator,
   }
   std::vector<Call> only_a, only_b;
   Difference(*a.calls, *b.calls, &only_a, &only_b);
-  const bool complete = verdict.voters == static_cast<size_t>(communicator.n_ranks);
+  const bool complete =
+      communicator.size_known && verdict.voters == static_cast<size_t>(communicator.n_ranks);
   const bool lossy =
       std::any_of(voters.begin(), voters.end(), [](const Voter& voter) { return voter.lossy; });
 
@@ -237,8 +238,8 @@ Candidate Describe(const Job& job, const Communicator& communicator,
   for (const Camp& camp : verdict.common) AddCalls(job, split.unit, camp, kCommonCited, &finding);
   AddStepEvidence(job, communicator, first, &finding);
   if (!complete) {
-    AddNote(absl::StrCat("only ", verdict.voters, " of ", communicator.n_ranks,
-                         " ranks have a record that holds this position"),
+    AddNote(absl::StrCat(communicator.size_known ? "only " : "", verdict.voters, " of ",
+                         communicator.SizeText(), " ranks have a record that holds this position"),
             &finding);
   }
   if (lossy) {

@@ -120,7 +120,7 @@ std::string ShellHost(const std::string& host) {
 
 std::string RankText(const model::Communicator& communicator, const model::Member& member) {
   if (member.job_rank >= 0) return absl::StrCat("rank ", member.job_rank);
-  return absl::StrCat("rank ", member.rank, " of ", communicator.n_ranks, " in communicator ",
+  return absl::StrCat("rank ", member.rank, " of ", communicator.SizeText(), " in communicator ",
                       communicator.Label());
 }
 

@@ -220,7 +220,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   const size_t n = sampled.instances.size();
   const bool timer = std::all_of(sampled.instances.begin(), sampled.instances.end(),
                                  [](const Instance& k) { return k.gpu_timer; });
-  const bool complete = sampled.members.size() == static_cast<size_t>(c.n_ranks);
+  const bool complete = c.size_known && sampled.members.size() == static_cast<size_t>(c.n_ranks);
   straggler.confidence = complete && side != Side::kUnknown && !HasPipeline(job)
                              ? Confidence::established
                              : Confidence::probable;
@@ -282,8 +282,8 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   }
   if (!complete) {
     Evidence* note = finding.add_evidence();
-    note->set_text(absl::StrCat("only ", sampled.members.size(), " of ", c.n_ranks,
-                                " ranks of the communicator have a record"));
+    note->set_text(absl::StrCat(c.size_known ? "only " : "", sampled.members.size(), " of ",
+                                c.SizeText(), " ranks of the communicator have a record"));
     note->set_rank(-1);
   }
   std::set<int> waiting;

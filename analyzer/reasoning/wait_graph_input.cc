@@ -105,7 +105,8 @@ class InputBuilder {
         if (op.p2p() != p2p || op.position() == 0) continue;
         const Progress progress =
             ProgressOf(op, visible, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
-                       open_edges_.Sending(c.index, m.rank, p2p, op.position()));
+                       open_edges_.Sending(c.index, m.rank, p2p, op.position()),
+                       open_edges_.Ran(c.index, m.rank, p2p, op.position()));
         if (progress.Reached(Stage::kFinished)) {
           if (!p2p) last_running = listed.size();
           continue;

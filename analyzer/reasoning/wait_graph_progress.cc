@@ -15,10 +15,26 @@ bool Incomplete(const model::EdgeSide& side) {
          side.raw->done() < side.raw->n_steps();
 }
 
+namespace {
+
+bool GpuFilled(const model::EdgeSide& sender) {
+  if (sender.raw == nullptr || sender.position == 0) return false;
+  const trace::Edge& e = *sender.raw;
+  if (e.transmitted() > 0 || e.done() > 0) return true;
+  return std::any_of(e.slots().begin(), e.slots().end(), [](int state) {
+    return state == trace::SEND_PEER_WAIT || state == trace::SEND_WAIT;
+  });
+}
+
+}  // namespace
+
 OpenEdges::OpenEdges(const model::Job& job) {
   for (const model::Edge& edge : job.edges) {
     if (edge.sender && Incomplete(*edge.sender) && edge.sender->position != 0) {
       bits_[{edge.communicator, edge.from, edge.p2p, edge.sender->position}] |= 1;
+    }
+    if (edge.sender && GpuFilled(*edge.sender)) {
+      bits_[{edge.communicator, edge.from, edge.p2p, edge.sender->position}] |= 4;
     }
     if (edge.receiver && Incomplete(*edge.receiver) && edge.receiver->position != 0) {
       bits_[{edge.communicator, edge.to, edge.p2p, edge.receiver->position}] |= 2;
@@ -26,13 +42,18 @@ OpenEdges::OpenEdges(const model::Job& job) {
   }
 }
 
-bool OpenEdges::Receiving(int communicator, int member, bool p2p, uint64_t position) const {
+bool OpenEdges::Has(int communicator, int member, bool p2p, uint64_t position, int bit) const {
   const auto it = bits_.find({communicator, member, p2p, position});
-  return it != bits_.end() && (it->second & 2) != 0;
+  return it != bits_.end() && (it->second & bit) != 0;
+}
+bool OpenEdges::Receiving(int communicator, int member, bool p2p, uint64_t position) const {
+  return Has(communicator, member, p2p, position, 2);
 }
 bool OpenEdges::Sending(int communicator, int member, bool p2p, uint64_t position) const {
-  const auto it = bits_.find({communicator, member, p2p, position});
-  return it != bits_.end() && (it->second & 1) != 0;
+  return Has(communicator, member, p2p, position, 1);
+}
+bool OpenEdges::Ran(int communicator, int member, bool p2p, uint64_t position) const {
+  return Has(communicator, member, p2p, position, 4);
 }
 
 bool KernelsVisible(const model::Communicator& communicator) {
@@ -43,10 +64,11 @@ bool KernelsVisible(const model::Communicator& communicator) {
       });
 }
 
-Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending) {
+Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending,
+                    bool ran) {
   Progress p{Stage::kEntered, Stage::kFinished};
   if (op.enqueued == Truth::kYes) p.at_least = Stage::kEnqueued;
-  if (op.started == Truth::kYes) p.at_least = Stage::kStarted;
+  if (op.started == Truth::kYes || (ran && !kernels_visible)) p.at_least = Stage::kStarted;
   if (op.finished == Truth::kYes) p.at_least = Stage::kFinished;
   if (op.enqueued == Truth::kNo) {
     p.at_most = Stage::kEntered;

@@ -16,23 +16,30 @@ namespace ringscope::reasoning {
 // True when steps of the side's current operation are missing.
 bool Incomplete(const model::EdgeSide& side);
 
-// Operations whose network steps still run, per member.
+// What the steps of connections tell of operations, per member: which have steps that still run,
+// and which the GPU has worked on.
 class OpenEdges {
  public:
   explicit OpenEdges(const model::Job& job);
   bool Receiving(int communicator, int member, bool p2p, uint64_t position) const;
   bool Sending(int communicator, int member, bool p2p, uint64_t position) const;
+  // A step that is sent has data, and only a kernel that runs fills it. (Receives tell less: with
+  // registered buffers nobody waits for the GPU.)
+  bool Ran(int communicator, int member, bool p2p, uint64_t position) const;
 
  private:
+  bool Has(int communicator, int member, bool p2p, uint64_t position, int bit) const;
   using Key = std::tuple<int, int, bool, uint64_t>;
-  std::map<Key, int> bits_;  // 1 sends, 2 receives
+  std::map<Key, int> bits_;  // 1 sends, 2 receives, 4 ran
 };
 
 // Kernel events were asked for and reach us: some member saw one. Where none ever did (a release or
 // a mask that does not deliver them) "not started" is not a fact, whatever was asked for.
 bool KernelsVisible(const model::Communicator& communicator);
 
-graph::Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending);
+// `ran`: of use where kernels are not visible.
+graph::Progress ProgressOf(const model::Op& op, bool kernels_visible, bool receiving, bool sending,
+                           bool ran);
 
 // Messages of one group run in one kernel, and NCCL hands out kernel events to some of them only:
 // when one has started all have, and the end of those without events of their own is not known.

@@ -16,6 +16,8 @@
 namespace ringscope::report {
 namespace {
 
+constexpr uint32_t kNotTold = 0xffffffff;  // Communicator.rank
+
 std::string Lower(const std::string& name) {
   return name.empty() ? "?" : absl::AsciiStrToLower(name);
 }
@@ -201,8 +203,10 @@ class RecordRenderer {
   }
 
   void Communicator(const trace::Communicator& c) {
-    Heading(absl::StrFormat("Communicator row %d  0x%x  %s  rank %d of %d%s", c.row(), c.comm_id(),
-                            c.name().empty() ? "(no name)" : c.name(), c.rank(), c.n_ranks(),
+    Heading(absl::StrFormat("Communicator row %d  0x%x  %s  rank %s of %s%s", c.row(), c.comm_id(),
+                            c.name().empty() ? "(no name)" : c.name(),
+                            c.rank() == kNotTold ? "(not told yet)" : absl::StrCat(c.rank()),
+                            c.n_ranks() == 0 ? "(not told)" : absl::StrCat(c.n_ranks()),
                             c.n_nodes() > 0 ? absl::StrCat(" on ", c.n_nodes(), " nodes") : ""));
     Line(absl::StrCat("  entered ", c.collectives(), " collectives and ", c.p2ps(),
                       " sends/receives; launched ", c.launched(), ", completed ", c.completed(),

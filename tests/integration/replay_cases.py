@@ -25,8 +25,8 @@ import tempfile
 import verdict
 
 # The sample of the CI tier: one capture of each mechanism and release.
-FEW = re.compile(r"^(2\.27\.7_rank3_gpu_hang|2\.28\.9_rank2_skips_op10|b1_rank2_skips_op10|c5_.*|d1_rank1_sigstop.*|e2_rank1_.*|"
-                 r"g6_plugin_.*|h2_.*|n4_.*|pp1_.*|sf2_.*)$")
+FEW = re.compile(r"^(2\.24\.3_rank2_skips_op10|2\.26\.6_healthy.*|a3_healthy_v1|2\.27\.7_rank3_gpu_hang|2\.28\.9_rank2_skips_op10|"
+                 r"b1_rank2_skips_op10|c5_.*|d1_rank1_sigstop.*|e2_rank1_.*|g6_plugin_.*|h2_.*|n4_.*|pp1_.*|sf2_.*)$")
 
 
 PAUSES = re.compile(r"^d(1_idle_12s|2_rank0_work_6s)_")
