@@ -190,15 +190,19 @@ void EncodeColumns(Encoder* e, const OpView* all, const uint16_t* order, uint32_
 
 void EncodeFields(Encoder* e, const CommRow& comm, uint32_t index) {
   WireWriter& w = e->w;
-  const uint64_t ranks = Load(comm.ranks), nodes = Load(comm.nodes), flags = Load(comm.flags);
+  const uint64_t nodes = Load(comm.nodes), flags = Load(comm.flags);
+  // Below API v4, before the stamp says so, one of the two may have been filled in already.
+  const uint64_t stamp = Load(comm.stamp);
+  const bool identified = stamp & kCommIdentified || (stamp >> 32 & 0xff) >= 4;
+  const uint64_t ranks = identified ? Load(comm.ranks) : kNoRank;
   w.Uint(1, index);
-  w.Fixed64(2, Load(comm.comm_id));
+  w.Fixed64(2, identified ? Load(comm.comm_id) : 0);
   w.Uint(3, nodes >> 32);
   w.Uint(4, ranks & 0xffffffff);
   w.Uint(5, ranks >> 32);
   w.Uint(6, nodes & 0xffffffff);
   w.String(7, comm.name, strnlen(comm.name, sizeof(comm.name)));
-  w.Uint(8, Load(comm.stamp) >> 32 & 0xff);
+  w.Uint(8, stamp >> 32 & 0xff);
   w.Bool(9, flags & kCommApiEvents);
   w.Bool(10, flags & kCommCompletionVisible);
   w.Uint(11, Load(comm.collectives));

@@ -62,7 +62,9 @@ TEST(V1, KernelChIsNotReadOutOfADescriptorThatHasNone) {
   EarlyComm<V1> comm(22);
   void* coll = comm.Enqueue();
   EXPECT_EQ(comm.Start(comm.Make(abi::kKernelCh, coll)), nullptr);
-  EXPECT_EQ(KernelsStarted(OpRow(coll)), 0u);
+  EXPECT_NE(flight::Generation(Load(OpRow(coll).kernel)),
+            flight::Generation(Load(OpRow(coll).stamp)))
+      << "the lane is not of this operation";
   comm.Finalize();
 }
 

@@ -40,7 +40,9 @@ TEST(V2, KernelChIsNotReadOutOfADescriptorThatHasNone) {
   EarlyComm<V2> comm(33);
   void* coll = comm.Enqueue();
   EXPECT_EQ(comm.Start(comm.Make(abi::kKernelCh, coll)), nullptr);
-  EXPECT_EQ(KernelsStarted(OpRow(coll)), 0u);
+  EXPECT_NE(flight::Generation(Load(OpRow(coll).kernel)),
+            flight::Generation(Load(OpRow(coll).stamp)))
+      << "the lane is not of this operation";
   comm.Finalize();
 }
 

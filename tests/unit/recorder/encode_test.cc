@@ -270,6 +270,37 @@ TEST(Encode, EdgeKnowsItsOperation) {
   EXPECT_EQ(EncodeAll(image).edges(0).current_position(), 0u);
 }
 
+// Tables v1-v3: a writer that died between two of its stores left one of them; the stamp decides.
+TEST(Encode, IdentityThatIsNotThereYetIsNotGuessed) {
+  TestImage image;
+  CommRow& row = image.AddComm(0, 0, 2);
+  Set(row.comm_id, 0xabc0);
+  Set(row.ranks, 0xffffffffu);
+  trace::Communicator c = EncodeAll(image).communicators(0);
+  EXPECT_EQ(c.comm_id(), 0u);
+  EXPECT_EQ(c.rank(), 0xffffffffu);
+  EXPECT_EQ(c.n_ranks(), 0u);
+  EXPECT_EQ(c.profiler_api(), 2u);
+  Set(row.ranks, 3);
+  EXPECT_EQ(EncodeAll(image).communicators(0).rank(), 0xffffffffu);
+  Set(row.stamp, row.stamp.load() | flight::kCommIdentified);
+  c = EncodeAll(image).communicators(0);
+  EXPECT_EQ(c.comm_id(), 0xabc0u);
+  EXPECT_EQ(c.rank(), 3u);
+  EXPECT_EQ(c.n_ranks(), 0u);
+}
+
+TEST(Encode, NcclsOwnVersionIsTakenBeforeAFileName) {
+  TestImage image;
+  image.AddComm(0);
+  Set(image.header()->nccl_version, 22809);
+  const trace::Trace t = EncodeAll(image);
+  ASSERT_EQ(t.process().libraries_size(), 1);
+  EXPECT_EQ(t.process().libraries(0).name(), "nccl");
+  EXPECT_EQ(t.process().libraries(0).version(), "2.28.9");
+  EXPECT_EQ(t.process().libraries(0).profiler_api(), 5u);
+}
+
 TEST(Encode, RowsSayTheirGeneration) {
   TestImage image;
   Set(image.AddComm(1).stamp, 9 | uint64_t{6} << 32 | uint64_t{1} << 63);
