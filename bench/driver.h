@@ -1,5 +1,5 @@
-// Calls a plugin the way NCCL 2.28 - 2.30 (v5 table) or 2.27 (v4 table) does, one thread's share of
-// it. Order and states are those that NCCL was seen to use (docs/nccl.md). A NULL handle gets no
+// Calls a plugin the way NCCL 2.28 - 2.30 (v5, v6 table), 2.27 (v4) or 2.23 - 2.26 (v1 - v3) does, one
+// thread's share of it. Order and states are those that NCCL was seen to use (docs/nccl.md). A NULL handle gets no
 // state and no stop, as in NCCL.
 #ifndef RINGSCOPE_BENCH_DRIVER_H_
 #define RINGSCOPE_BENCH_DRIVER_H_
@@ -11,6 +11,7 @@
 
 #include "bench/plugin.h"
 #include "plugin/abi.h"
+#include "plugin/abi_early.h"
 
 namespace ringscope::bench {
 
@@ -45,7 +46,11 @@ class Driver {
   // `mask`: the events that the plugin asked for; others are not delivered (nor is what exists only
   // as their parent).
   Driver(Call& call, int version, int rank, int mask = 0xfff)
-      : call_(call), api_(version >= 5), rank_(rank), mask_(static_cast<uint32_t>(mask)) {}
+      : call_(call),
+        version_(version),
+        api_(version >= 5),
+        rank_(rank),
+        mask_(static_cast<uint32_t>(mask)) {}
 
   // Start and stop of one event: 2 callbacks.
   void Pair() {
@@ -54,10 +59,10 @@ class Driver {
   }
 
   // One all-reduce, enqueued and finished on the GPU on `channels` channels: 12 callbacks and 3 a
-  // channel (v4: 4 and 3).
+  // channel (v4: 4 and 3; v3: 4 and 2; v1, v2: 4).
   void Collective(int channels) {
     void* coll = Enqueue(channels);
-    if (Asked(abi::kKernelCh)) FinishKernel(coll, channels);
+    if (Asked(abi::kKernelCh) && version_ >= 3) FinishKernel(coll, channels);
   }
 
   // The kernel of `coll` starts and ends on each of its channels.
@@ -69,7 +74,7 @@ class Driver {
       void* handle = call_.Start(d);
       abi::StateArgs arguments;
       arguments.kernel_ch.gpu_ns = ++timer_;
-      call_.State(handle, abi::kKernelChStop, &arguments);
+      if (version_ >= 4) call_.State(handle, abi::kKernelChStop, &arguments);
       call_.Stop(handle);
     }
   }
@@ -104,6 +109,12 @@ class Driver {
     }
     abi::v5::Descr g = Of(abi::kGroup, nullptr);
     void* group = call_.Start(g);
+    if (version_ < 4) {
+      void* coll = StartEarlyCollective(group, channels);
+      call_.Stop(coll);
+      call_.Stop(group);
+      return coll;
+    }
     abi::v5::Descr c = Of(abi::kColl, api_ ? coll_api : group);
     c.coll.sequence = sequence_++;
     c.coll.func = "AllReduce";
@@ -129,19 +140,20 @@ class Driver {
     void* operation = StartProxyOperation(parent, rank_ + 1);
     abi::StateArgs arguments;
     arguments.proxy_step.trans_size = 0;
-    call_.State(operation, abi::kOpInProgress, &arguments);
+    if (version_ >= 4) call_.State(operation, abi::kOpInProgress, &arguments);
     const int n_steps = Asked(abi::kProxyStep) ? kSteps : 0;
     std::array<void*, kSteps> steps;
     for (int s = 0; s < n_steps; ++s) {
       abi::v5::Descr d = Of(abi::kProxyStep, operation);
       d.proxy_step.step = s;
       steps[s] = call_.Start(d);
-      call_.State(steps[s], abi::kStepSendGpuWait, &arguments);
-      for (int tries = s < 6 ? 2 : 1; tries > 0; --tries)
-        call_.State(steps[s], abi::kStepSendPeerWait, &arguments);
+      // (Up to NCCL 2.26 there is no SendPeerWait, and states of steps come without arguments.)
       abi::StateArgs sent;
       sent.proxy_step.trans_size = 1 << 20;
-      call_.State(steps[s], abi::kStepSendWait, &sent);
+      call_.State(steps[s], abi::kStepSendGpuWait, version_ >= 4 ? &arguments : nullptr);
+      for (int tries = version_ < 4 ? 0 : s < 6 ? 2 : 1; tries > 0; --tries)
+        call_.State(steps[s], abi::kStepSendPeerWait, &arguments);
+      call_.State(steps[s], abi::kStepSendWait, version_ >= 4 ? &sent : nullptr);
       call_.Stop(steps[s]);
     }
     call_.Stop(operation);
@@ -157,6 +169,39 @@ class Driver {
  private:
   static constexpr int kSteps = 8;
 
+  // The fields that all three have, in each one's layout.
+  template <typename Descr>
+  void* StartEarly(Descr* d, void* group, int channels) {
+    d->type = abi::kColl;
+    d->parent = group;
+    d->rank = rank_;
+    d->coll.hash = 1;
+    d->coll.sequence = sequence_++;
+    d->coll.count = 4096;
+    d->coll.max_channels = static_cast<uint8_t>(channels);
+    d->coll.warps = 8;
+    return call_.Start(*reinterpret_cast<abi::v5::Descr*>(d));
+  }
+  template <typename Descr>
+  void* StartEarlyNamed(void* group, int channels) {
+    Descr d{};
+    d.coll.func = "AllReduce";
+    d.coll.datatype = "ncclFloat32";
+    d.coll.algo = "RING";
+    d.coll.proto = "SIMPLE";
+    return StartEarly(&d, group, channels);
+  }
+  void* StartEarlyCollective(void* group, int channels) {
+    if (version_ == 3) return StartEarlyNamed<abi::v3::Descr>(group, channels);
+    if (version_ == 2) return StartEarlyNamed<abi::v2::Descr>(group, channels);
+    abi::v1::Descr d{};
+    d.coll.func = 4;      // AllReduce
+    d.coll.datatype = 7;  // float32
+    d.coll.algo = 1;      // ring
+    d.coll.proto = 2;     // simple
+    return StartEarly(&d, group, channels);
+  }
+
   abi::v5::Descr Of(abi::EventType type, void* parent) const {
     abi::v5::Descr d{};  // NCCL clears its descriptors too
     d.type = type;
@@ -168,6 +213,7 @@ class Driver {
   bool Asked(uint32_t events) const { return (mask_ & events) != 0; }
 
   Call& call_;
+  const int version_;
   const bool api_;
   const int rank_;
   const uint32_t mask_;

@@ -24,7 +24,7 @@ table. All plugins, and the empty table, take turns in every round.
   --json          one JSON object instead of the tables
   --drive UNITS   no clock: run UNITS units of --case on the first plugin between write(-1, "begin") and
                   write(-1, "end"), for system call tracers and instruction counters ("-" = the empty table)
-  --api N         speak through table version N (4 to 6; default v5, else v4)
+  --api N         speak through table version N (1 to 6; default v5, else v4)
   --case NAME     only cases whose name contains NAME (with --drive: the first such)
 
 A PLUGIN may be given as ops=FILE or steps=FILE: loaded once more, from a copy, with RINGSCOPE_STREAM set so. The empty

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "bench/empty_table.h"
+#include "plugin/abi_early.h"
 
 namespace ringscope::bench {
 namespace {
@@ -44,8 +45,8 @@ Plugin Plugin::Load(const std::string& path, int api) {
     std::exit(66);
   }
   Plugin plugin;
-  for (int version : {5, 4, 6}) {
-    if (api != 0 ? version != api : version == 6) continue;
+  for (int version : {5, 4, 6, 3, 2, 1}) {
+    if (api != 0 ? version != api : version == 6 || version < 4) continue;
     const std::string symbol = "ncclProfiler_v" + std::to_string(version);
     if (void* table = dlsym(library, symbol.c_str())) {
       plugin.table_ = static_cast<const Table*>(table);
@@ -65,6 +66,8 @@ void* Plugin::Init(const CommIdentity& comm) const {
   int* mask = &g_masks[slot_];
   if (version_ >= 5) {
     table_->init(&context, comm.id, mask, "bench", comm.nodes, comm.ranks, comm.rank, &IgnoreLog);
+  } else if (version_ < 4) {
+    reinterpret_cast<const abi::TableV3*>(table_)->init(&context, mask);
   } else {
     reinterpret_cast<const abi::TableV4*>(table_)->init(
         &context, mask, "bench", comm.id, comm.nodes, comm.ranks, comm.rank, &IgnoreLog);

@@ -34,7 +34,7 @@ class Plugin {
   static Plugin Empty();
   // Opens `path` as NCCL does. Never unloaded: a plugin may have threads. Ends the program with a
   // message on failure.
-  // `api`: version of the table, 4 to 6; 0: v5, else v4.
+  // `api`: version of the table, 1 to 6; 0: v5, else v4.
   static Plugin Load(const std::string& path, int api = 0);
 
   // Creates one communicator; returns its context (may be nullptr, as with NCCL).
