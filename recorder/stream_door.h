@@ -50,8 +50,8 @@ struct StreamDoor {
   std::atomic<uint32_t> closed;                        // 1: nothing is written any more (disk full); entries are not made
   std::atomic<uint32_t> ring_of[flight::kThreadRows];  // by thread row: its ring + 1; 0 none, written by that thread
   flight::Word homeless_ops, homeless_steps;           // entries of threads without a ring
-  // By operation row, written by our thread: generation that it has copied (32) | the one before that (32). What it has
-  // copied needs no entry when the row gets a new operation.
+  // By operation row, written by our thread: generation that it has (32) | the one before that (32). What it has copied
+  // needs no entry when the row gets a new operation.
   flight::Word copied[flight::kOpRows];
   StreamRing rings[kStreamRings];
   flight::Word words[kStreamRings][kRingWords];

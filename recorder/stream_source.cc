@@ -14,6 +14,7 @@ using flight::StreamEnd;
 namespace {
 
 constexpr uint64_t kLeastPollNs = 2000000;
+constexpr uint32_t kOpGenerations = (1u << flight::kOpGenerationBits) - 1;
 
 }  // namespace
 
@@ -78,9 +79,13 @@ void Streamer::TakeOp(const uint64_t* words, const flight::ClockMap& clock) {
   flight::Word* to = &row.stamp;
   for (uint32_t i = 0; i < kOpWords; ++i) to[i].store(words[1 + i], std::memory_order_relaxed);
   const uint32_t generation = flight::Generation(Load(row.stamp));
-  // We and the callback may both have copied the row at the same time.
-  const uint64_t copied = Load(door_->copied[index]);
+  // We and the callback may both have copied the row at the same time; and it may still stand there when we look next.
+  flight::Word& word = door_->copied[index];
+  const uint64_t copied = Load(word);
   if ((copied & 0xffffffff) == generation || copied >> 32 == generation) return;
+  if (((generation - static_cast<uint32_t>(copied)) & kOpGenerations) <= kOpGenerations / 2) {
+    word.store(generation | copied << 32, std::memory_order_relaxed);
+  }
   flight::CommFacts facts = {};
   facts.index = comm;
   const flight::CommRow& now = image_->comms[comm];
