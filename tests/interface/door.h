@@ -27,6 +27,7 @@ struct Event {
   const char* algo = nullptr;
   const char* proto = nullptr;
   uint64_t count = 0, sequence = 0, gpu_ns = 0;
+  uint64_t comm_id = 0, traffic = 0;  // below v4, of a collective, a send or a receive
   int root = 0, peer = 0, depth = 1, pid = 0, n_steps = 0, chunk = 0, step = 0;
   uint8_t channels = 0, channel = 0;
   bool send = false, captured = false;
@@ -41,6 +42,8 @@ class Door {
 
   int version() const { return version_; }
   bool api_events() const { return version_ >= 5; }
+  bool early() const { return version_ <= 3; }
+  bool kernels() const { return version_ >= 3; }  // KernelCh events
 
   void* Init(const CommArgs& comm);
   void Finalize(void* context);
@@ -48,6 +51,9 @@ class Door {
   void Stop(void* handle);
   // `bytes`: transSize of a step, or the GPU's time of a KernelCh stop. `without`: NULL arguments.
   void State(void* handle, uint32_t state, uint64_t bytes = 0, bool without = false);
+  // A state of a proxy operation in the tables v1 to v3: `steps` of its steps have come there, with
+  // `bytes` in all.
+  void OpState(void* handle, uint32_t state, int steps, uint64_t bytes);
 
   uint64_t callbacks = 0;
 

@@ -47,6 +47,8 @@ class Chaos {
     } else if (choice == 650) {
       void* handle = Handle();
       for (int i = 0; i < 500; ++i) door_.State(handle, abi::kStepSendPeerWait, dice_.Next());
+    } else if (door_.early() && dice_.OneIn(3)) {
+      door_.OpState(Handle(), dice_.Below(9), Any(12), dice_.Next());
     } else {
       door_.State(Handle(), dice_.OneIn(20) ? static_cast<uint32_t>(dice_.Next()) : dice_.Below(32),
                   dice_.Next(), dice_.OneIn(4));
@@ -116,6 +118,8 @@ class Chaos {
     e.proto = dice_.OneIn(2) ? "LL" : nullptr;
     e.count = dice_.Next() >> dice_.Below(64);
     e.sequence = dice_.Next();
+    e.comm_id = dice_.Next();
+    e.traffic = dice_.OneIn(3) ? e.count * 8 : dice_.Next();
     e.gpu_ns = dice_.Next();
     e.root = Any(8);
     e.peer = Any(16);
@@ -162,7 +166,7 @@ uint64_t HostileThreads(const recorder::Image& image, uint64_t seed, uint64_t ca
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      Chaos chaos(image, 4 + static_cast<int>(t % 3), seed + t);
+      Chaos chaos(image, 1 + static_cast<int>((seed + t) % 6), seed + t);
       while (chaos.callbacks() < callbacks / kThreads) chaos.One();
       chaos.Close();
       made += chaos.callbacks();

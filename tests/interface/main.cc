@@ -67,7 +67,7 @@ int Run(uint64_t callbacks, uint64_t seed) {
     return g_place.part_seed = dice.Next();
   };
   while (made < callbacks) {
-    const int version = g_place.version = 4 + static_cast<int>(dice.Below(3));
+    const int version = g_place.version = 1 + static_cast<int>(dice.Below(6));
     const uint64_t length = dice.OneIn(6) ? 400000 : dice.Between(2000, 60000);
     if (dice.OneIn(3)) {
       const uint64_t done = Hostile(image, version, begin("hostile callbacks"), length);

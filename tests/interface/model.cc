@@ -40,7 +40,9 @@ uint64_t Model::Counter(flight::Counter which) const {
 
 void Model::Opened(const std::shared_ptr<Comm>& comm) {
   for (auto& old : comms_) {
-    if (old == nullptr || Load(image_.comms[old->row].stamp) == old->stamp) continue;
+    if (old == nullptr ||
+        (Load(image_.comms[old->row].stamp) & ~flight::kCommIdentified) == old->stamp)
+      continue;
     if (!old->finalized)
       Violation("communicator row " + std::to_string(old->row) +
                 " was taken from a living communicator");
@@ -70,6 +72,7 @@ bool Model::Over(const Operation& op) {
       return true;
     if (graph && op.kernels_started == op.kernels_stopped) return true;
   }
+  if (!op.comm->visible) return op.enqueued && op.proxy_started == op.proxy_stopped;
   return op.kernels_started > 0 && op.kernels_stopped == op.kernels_started &&
          op.kernels_stopped >= op.channels;
 }
@@ -82,6 +85,7 @@ bool Model::OpenAtEnd(const Comm& comm) const {
     open |= !Over(*op);
     without |= !Over(*op) && !(op->enqueued && op->proxy_started == op->proxy_stopped);
   }
+  if (!comm.visible) return open;
   // Without a single KernelCh completion cannot be seen: what is enqueued then counts as over.
   return kernels || comm.launched < 2 ? open : without;
 }
@@ -154,10 +158,13 @@ Edge* Model::TakeMessages(const EdgeKey& key) {
 void Model::CompareComm(const Comm& comm) const {
   const flight::CommRow& row = image_.comms[comm.row];
   const std::string where = "communicator " + std::to_string(comm.id) + ": ";
-  Same(Load(row.stamp), comm.stamp, where, "stamp");
-  Same(Load(row.comm_id), comm.id, where, "id");
-  Same(Load(row.ranks), static_cast<uint32_t>(comm.rank) | static_cast<uint64_t>(comm.ranks) << 32,
-       where, "rank and size");
+  const uint64_t stamp = Load(row.stamp);
+  Same(stamp & ~flight::kCommIdentified, comm.stamp, where, "stamp");
+  Same((stamp & flight::kCommIdentified) != 0, comm.identified, where, "identified");
+  Same(Load(row.comm_id), comm.identified ? comm.id : 0, where, "id");
+  const uint64_t rank = comm.identified ? static_cast<uint32_t>(comm.rank) : flight::kNoRank;
+  Same(Load(row.ranks), rank | (comm.sized ? static_cast<uint64_t>(comm.ranks) << 32 : 0), where,
+       "rank and size");
   Same(Load(row.collectives), comm.collectives, where, "count of collectives");
   Same(Load(row.p2ps), comm.p2ps, where, "count of sends and receives");
   Same(Load(row.launched), comm.launched, where, "count of launches");

@@ -62,11 +62,14 @@ struct Edge {
 using EdgeKey = std::tuple<uint32_t, uint64_t, uint32_t, uint32_t, uint32_t, uint32_t>;
 
 struct Comm {
-  uint64_t id = 0;
+  uint64_t id = 0, serial = 0;
   void* context = nullptr;
   uint32_t row = 0;
   bool kept = false;  // it got a row
   bool finalized = false, has_steps = false;
+  bool visible = true;     // KernelCh events come
+  bool identified = true;  // id and rank are known; below v4 the first operation tells them
+  bool sized = true;       // its size is known
   int version = 6, nodes = 1, ranks = 2, rank = 0;
   uint64_t stamp = 0;
   uint64_t collectives = 0, p2ps = 0, launched = 0, completed = 0, no_row = 0;

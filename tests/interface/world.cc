@@ -22,11 +22,7 @@ uint64_t g_next_id = 1;
 }  // namespace
 
 World::World(const recorder::Image& image, int version, uint64_t seed)
-    : image_(image),
-      dice_(seed),
-      door_(version, seed ^ 0x6a7262a6e),
-      model_(image),
-      next_id_(g_next_id) {
+    : image_(image), dice_(seed), door_(version, seed ^ 0x6a7262a6e), model_(image) {
   const uint32_t comms = dice_.OneIn(8) ? dice_.Between(20, 60) : dice_.Between(1, 5);
   for (uint32_t i = 0; i < comms; ++i) Open();
 }
@@ -44,7 +40,9 @@ void World::Open() {
   auto sim = std::make_unique<CommSim>();
   auto comm = std::make_shared<Comm>();
   static constexpr int kSizes[] = {1, 2, 2, 4, 8, 64, 4096};
-  comm->id = next_id_ = ++g_next_id;
+  comm->id = comm->serial = ++g_next_id;
+  comm->visible = door_.kernels();
+  comm->identified = comm->sized = !door_.early();
   comm->version = door_.version();
   comm->ranks = dice_.Of(kSizes);
   comm->rank = static_cast<int>(dice_.Below(static_cast<uint32_t>(comm->ranks)));
@@ -60,11 +58,14 @@ void World::Open() {
     const uint64_t handle = HandleOf(comm->context);
     comm->row = flight::HandlePayload(handle) & 0xffff;
     Require(comm->row < image_.comm_rows, "a context names no row of the table");
-    comm->stamp = Load(image_.comms[comm->row].stamp);
+    comm->stamp = Load(image_.comms[comm->row].stamp) & ~flight::kCommIdentified;
   } else {
     model_.Expect(Counter::kCommNoRow);
   }
   model_.Opened(comm);
+  // A later NCCL's shim for the early tables leaves the hash and the traffic empty.
+  sim->shim = door_.early() && dice_.OneIn(3);
+  if (sim->shim) comm->id = 0;
   sim->model = comm;
   sim->thread = dice_.Below(kUserThreads);
   static constexpr uint32_t kQueued[] = {1, 8, 8, 40, 400};

@@ -78,6 +78,7 @@ struct ProxyOpSim {
   void* parent = nullptr;
   std::array<uint32_t, 4> reached{};
   uint32_t started = 0;
+  uint64_t bytes = 0;  // so far
   std::array<void*, 8> steps{};
   Edge* edge = nullptr;  // stays while it is busy
 };
@@ -87,7 +88,7 @@ struct CommSim {
   std::shared_ptr<Comm> model;
   uint32_t thread = 0;       // user thread that calls on it
   uint32_t most_queued = 8;  // tasks launched and not finished before its thread waits
-  bool network = false;
+  bool network = false, shim = false;
   std::deque<TaskPtr> kernels;  // in the order of the launches; the first one runs
   std::vector<std::pair<uint8_t, void*>> channels;  // of the first one: state, handle
   std::deque<ProxyPtr> to_append;
@@ -135,6 +136,7 @@ class World {
   void NewOperation(const TaskPtr& task, uint64_t handle, uint32_t flags, void* stream,
                     const Moment& entered);
   void Messages(const Task& task);
+  void Identify(const Task& task, Event* e);
   void Replay(CommSim* comm);
   // world_proxy.cc: what the proxy threads do
   void AppendProxyOps(const TaskPtr& task);
@@ -146,6 +148,7 @@ class World {
   void RefuseSend(ProxyOpSim* op);
   void SkipPeerWait(ProxyOpSim* op);
   void Finish(ProxyOpSim* op);
+  void OpReach(ProxyOpSim* op, uint32_t field);
   static void BeginOperation(Edge* edge, uint64_t handle, Moment now);
 
   const recorder::Image& image_;
@@ -159,7 +162,7 @@ class World {
     OperationPtr tail;
   };
   std::array<ThreadSim, kUserThreads + 1> threads_;
-  uint64_t next_id_, gpu_clock_ = 1000;
+  uint64_t gpu_clock_ = 1000;
 };
 
 }  // namespace ringscope::interface_model

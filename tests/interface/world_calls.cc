@@ -284,6 +284,21 @@ void World::Messages(const Task& task) {
   edge->bytes += task.count * kTypes[task.type].bytes;
 }
 
+// Below v4 the operation tells what init did not.
+void World::Identify(const Task& task, Event* e) {
+  Comm& comm = *task.comm->model;
+  const flight::Func func = kFuncs[task.func].value;
+  e->comm_id = comm.id;
+  const uint64_t bytes = task.count * kTypes[task.type].bytes;
+  e->traffic = task.comm->shim ? 0 : bytes * static_cast<uint64_t>(comm.ranks);
+  comm.identified = true;
+  // (NCCL 2.23-2.25, v1 and v2, count a rank's bytes once for each rank here.)
+  if (door_.version() <= 2 && e->traffic != 0 &&
+      kTypes[task.type].value != flight::DataType::kUnknown &&
+      (func == flight::Func::kAllGather || func == flight::Func::kReduceScatter))
+    comm.sized = true;
+}
+
 void World::LaunchStart(const Act& act) {
   const TaskPtr& task = act.task;
   CommSim* sim = task->comm;
@@ -306,6 +321,7 @@ void World::LaunchStart(const Act& act) {
   e.channels = static_cast<uint8_t>(task->channels);
   e.algo = "RING";
   e.proto = "SIMPLE";
+  if (door_.early()) Identify(*task, &e);
   const bool kept = api && !orphan && model_.Holds(task->op);
   const bool lost = api && !orphan && flight::OpRowOf(task->op->handle) == flight::kNoOpRow;
   const bool same = lost || (kept && (!task->op->launched || task->op->flags & flight::kOpTail));
@@ -335,7 +351,8 @@ void World::LaunchStart(const Act& act) {
     Operation& op = *task->op;
     const bool tail = op.flags & flight::kOpTail;
     op.launched = true;
-    op.channels = tail || task->copy_engine || (task->p2p && !api) ? 0 : task->channels;
+    op.channels =
+        tail || task->copy_engine || door_.early() || (task->p2p && !api) ? 0 : task->channels;
     op.peer = task->p2p && !tail ? static_cast<uint32_t>(task->peer) : 0xffffffff;
     op.sequence = task->p2p ? 0 : static_cast<uint32_t>(task->sequence);
   }

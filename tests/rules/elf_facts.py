@@ -8,7 +8,8 @@ import re
 import subprocess
 import tempfile
 
-# Half of it is the encoder of traces; six tables of NCCL's cost 4 KiB more than three. A larger one is not forbidden by anything but our word: it is in every process.
+# Half of it is the encoder of traces; streaming takes 16 KiB, and six tables of NCCL's 8 KiB more than three. A larger one is
+# not forbidden by anything but our word: it is in every process.
 STRIPPED_LIMIT = 124 << 10
 # frame_dummy of the compiler's start files, and one constructor of ours.
 INIT_LIMIT = 2
