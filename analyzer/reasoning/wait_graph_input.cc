@@ -403,6 +403,15 @@ class InputBuilder {
       op.after.push_back(b);
       if (op.after.size() >= kOrderLinks) break;
     }
+    // Without kernel events: a collective whose connections the GPU has not touched, behind one that
+    // runs, has not begun. (Its neighbours may have filled its receives.)
+    const OpOrigin& origin = out_.ops[i];
+    if (!op.after.empty() && !origin.op->p2p() && op.progress.Reached(Stage::kEnqueued) &&
+        op.progress.at_most == Stage::kStarted &&
+        !KernelsVisible(job_.communicators[origin.communicator]) &&
+        !open_edges_.Touched(origin.communicator, origin.member, false, op.position)) {
+      op.progress.at_most = Stage::kEnqueued;
+    }
   }
   int64_t EnteredNs(int i) const {
     const trace::Operation& raw = out_.ops[i].op->raw;

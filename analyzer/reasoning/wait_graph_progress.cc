@@ -36,6 +36,10 @@ OpenEdges::OpenEdges(const model::Job& job) {
     if (edge.sender && GpuFilled(*edge.sender)) {
       bits_[{edge.communicator, edge.from, edge.p2p, edge.sender->position}] |= 4;
     }
+    if (edge.receiver && edge.receiver->raw != nullptr && edge.receiver->position != 0 &&
+        edge.receiver->raw->done() > 0) {
+      bits_[{edge.communicator, edge.to, edge.p2p, edge.receiver->position}] |= 8;
+    }
     if (edge.receiver && Incomplete(*edge.receiver) && edge.receiver->position != 0) {
       bits_[{edge.communicator, edge.to, edge.p2p, edge.receiver->position}] |= 2;
     }
@@ -54,6 +58,9 @@ bool OpenEdges::Sending(int communicator, int member, bool p2p, uint64_t positio
 }
 bool OpenEdges::Ran(int communicator, int member, bool p2p, uint64_t position) const {
   return Has(communicator, member, p2p, position, 4);
+}
+bool OpenEdges::Touched(int communicator, int member, bool p2p, uint64_t position) const {
+  return Has(communicator, member, p2p, position, 4 | 8);
 }
 
 bool KernelsVisible(const model::Communicator& communicator) {

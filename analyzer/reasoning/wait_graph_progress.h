@@ -26,11 +26,13 @@ class OpenEdges {
   // A step that is sent has data, and only a kernel that runs fills it. (Receives tell less: with
   // registered buffers nobody waits for the GPU.)
   bool Ran(int communicator, int member, bool p2p, uint64_t position) const;
+  // Some received step was taken, or Ran().
+  bool Touched(int communicator, int member, bool p2p, uint64_t position) const;
 
  private:
   bool Has(int communicator, int member, bool p2p, uint64_t position, int bit) const;
   using Key = std::tuple<int, int, bool, uint64_t>;
-  std::map<Key, int> bits_;  // 1 sends, 2 receives, 4 ran
+  std::map<Key, int> bits_;  // 1 sends, 2 receives, 4 ran, 8 a received step is done
 };
 
 // Kernel events were asked for and reach us: some member saw one. Where none ever did (a release or

@@ -117,6 +117,36 @@ TEST(EarlyTables, KernelBehindARunningOneIsNoStalledGpu) {
   EXPECT_EQ(d.findings(0).kind(), Kind::communicator_cycle) << d.DebugString();
 }
 
+// The same without kernel events: the rank whose order is odd has data waiting in the one it has
+// not begun, and has sent in the other.
+TEST(EarlyTables, UntouchedConnectionsBehindARunningOneAreNoStalledGpu) {
+  JobBuilder b(2);
+  const CommRef a = b.Comm("a", {0, 1}), c = b.Comm("b", {0, 1});
+  for (int r = 0; r < 2; ++r) {
+    const CommRef first = r == 0 ? a : c, second = r == 0 ? c : a;
+    for (const CommRef comm : {first, second}) {
+      Launched(b.Coll(comm, r, 1, 1).Enqueued(), comm == first ? 1 : 2);
+      auto op = b.Coll(comm, r, 2, comm == first ? 2 : 3).Enqueued();
+      op.raw().set_proxy_ops_started(2);
+      op.raw().set_unfinished(true);
+      Launched(op, comm == first ? 3 : 4);
+      b.Stalled(comm, r, 2, 5, 70);
+    }
+    const int peer = 1 - r;
+    b.EdgeOf(first, r, peer)
+        .Send(2, 12, trace::SEND_GPU_WAIT, 2, 6, 2)
+        .Recv(2, 12, trace::RECV_GPU_WAIT, 0, 4, 2);
+    b.EdgeOf(second, r, peer)
+        .Send(2, 12, trace::SEND_GPU_WAIT, 0, 4, 0)
+        .Recv(2, 12, trace::RECV_WAIT, 0, 4, 0);
+  }
+  MakeEarly(&b, 2);
+  const Diagnosis d = Diagnose(b.Build());
+  ASSERT_GT(d.findings_size(), 0);
+  EXPECT_EQ(d.findings(0).kind(), Kind::communicator_cycle) << d.DebugString();
+  for (const Finding& f : d.findings()) EXPECT_NE(f.kind(), Kind::gpu_stalled);
+}
+
 // Without KernelCh a sent step tells that the kernel runs: only it fills the buffer.
 TEST(EarlyTables, ASentStepSaysThatTheKernelRuns) {
   JobBuilder b(2);
