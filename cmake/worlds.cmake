@@ -5,7 +5,8 @@ set(RINGSCOPE_WARNINGS -Wall -Wextra -Werror -Wshadow -Wundef -Wnon-virtual-dtor
 add_library(world_process INTERFACE)   # inside the training process: recorder/, plugin/, preload/
 target_compile_features(world_process INTERFACE cxx_std_17)
 target_compile_options(world_process INTERFACE ${RINGSCOPE_WARNINGS}
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables
+    -fno-unwind-tables>
   -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno)
 target_include_directories(world_process INTERFACE ${CMAKE_SOURCE_DIR})
 
