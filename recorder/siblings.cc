@@ -125,11 +125,18 @@ void MarkVanished(Round* round) {
   }
 }
 
+// `starved_ns`: the longest that our own thread waited for a processor. Where that is long, another one's may wait several
+// times as long without being frozen; a stopped process (state T) is one all the same.
 SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uint64_t heartbeat_ns,
-                   uint64_t realtime_ns, char letter, bool known_gone) {
+                   uint64_t realtime_ns, char letter, bool known_gone, uint64_t starved_ns) {
   const uint64_t period = uint64_t{header.heartbeat_period_ms} * 1000000;
   uint64_t old = kOldHeartbeatPeriods * period;
   if (old < 1000000000) old = 1000000000;
+  if (Load(header.starve_ns) > starved_ns) starved_ns = Load(header.starve_ns);
+  if (letter != 'T' && letter != 't' && starved_ns >= kStarvedNs) {
+    const uint64_t lag = kStarvedFactor * starved_ns;
+    old += lag < header.stall_ns ? lag : header.stall_ns;
+  }
   const bool beats = realtime_ns < heartbeat_ns + old;
   // Z and X: dead, its parent has not asked yet; or only its first thread has ended. A held lock
   // proves life, also against a process of the same number in another pid namespace.
@@ -222,7 +229,8 @@ bool LookAt(void* ctx, const char* name) {
   const flight::OwnerLock lock = flight::ProbeOwnerLock(fd);
   const InProcfs seen = LookInProcfs(header);
   const SiblingState state =
-      Judge(header, lock, heartbeat, round->realtime_ns, seen.letter, seen.known_gone);
+      Judge(header, lock, heartbeat, round->realtime_ns, seen.letter, seen.known_gone,
+            Load(runtime->image.header->starve_ns));
   Exchange(round, fd, header, state, seen.parent);
   close(fd);
 

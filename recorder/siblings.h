@@ -28,6 +28,8 @@ uint64_t NodeOrder(uint32_t local_rank, uint32_t rank, int32_t pid);
 
 // A heartbeat older than this many periods (and than a second) is old.
 inline constexpr uint64_t kOldHeartbeatPeriods = 4;
+inline constexpr uint64_t kStarvedNs = 250000000;  // shorter waits for a processor are everyday
+inline constexpr uint64_t kStarvedFactor = 4;
 
 }  // namespace ringscope::recorder
 

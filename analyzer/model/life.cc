@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "analyzer/model/build.h"
@@ -18,6 +19,8 @@ namespace ringscope::model {
 namespace {
 
 constexpr int64_t kSecond = 1000000000;
+// Waits for a processor that are shorter are everyday (virtual machines lose 100-200 ms).
+constexpr int64_t kStarved = kSecond / 4;
 
 struct Witness {
   const Process* observer = nullptr;
@@ -30,12 +33,6 @@ std::string Seconds(int64_t ns) { return absl::StrFormat("%.1f s", static_cast<d
 std::string Name(const Process& p) {
   if (p.job_rank >= 0) return absl::StrCat("rank ", p.job_rank);
   return absl::StrCat("pid ", p.trace.process().pid(), " on ", p.host);
-}
-
-// How much earlier than the others' a heartbeat must stop to mean something.
-int64_t Window(const Process& p) {
-  const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
-  return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9));
 }
 
 bool EndedInOrder(const Process& p) {
@@ -54,6 +51,8 @@ class Judge {
     for (const Process& p : job_.processes) {
       if (p.last_sign_ns != 0) signs.push_back(p.last_sign_ns);
       newest_ = std::max(newest_, p.last_sign_ns);
+      int64_t& starved = starved_[p.host];
+      starved = std::max(starved, p.trace.liveness().starved_ns());
       lives_now_ |= p.trace.liveness().lock_known() && p.trace.liveness().lock_held();
     }
     std::sort(signs.begin(), signs.end());
@@ -67,6 +66,20 @@ class Judge {
   }
 
  private:
+  // How much earlier than the others' a heartbeat must stop to mean something. On a host that lacks
+  // processors the recorder threads wait for one: they were seen to, and may wait several times as
+  // long the next time. (The kernel's word that a process is stopped needs no window.)
+  int64_t Window(const Process& p) const {
+    const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
+    const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 3600.0);
+    const auto starved = starved_.find(p.host);
+    const double lag = starved == starved_.end() || starved->second < kStarved
+                           ? 0
+                           : 4.0 * static_cast<double>(starved->second);
+    return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9)) +
+           static_cast<int64_t>(std::min(lag, stall * 1e9));
+  }
+
   using Key = std::tuple<int32_t, uint32_t,
                          uint32_t>;  // pid, nonce, start time: unique in a job, hosts included
   static Key KeyOf(const trace::Process& p) {
@@ -218,13 +231,14 @@ class Judge {
 
   // It was in the midst of its work when the record ends. One that had been idle for long was alive
   // while the others waited, and may have been ended with them, within the period of its heartbeat.
-  static bool ActiveAtTheEnd(const Process& p) {
+  bool ActiveAtTheEnd(const Process& p) const {
     const auto& live = p.trace.liveness();
     return SatSub(live.heartbeat_ns(), live.last_callback_ns()) <= Window(p);
   }
 
   Job& job_;
   std::map<Key, Witness> witnesses_;
+  std::map<std::string, int64_t> starved_;  // by host: longest wait of a recorder thread for a processor
   int64_t middle_ = 0;      // median of the last signs of life
   int64_t newest_ = 0;      // newest sign of life of any process
   bool lives_now_ = false;  // some process of the job exists where the files are read

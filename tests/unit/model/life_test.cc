@@ -43,6 +43,21 @@ TEST(Life, FrozenByWitness) {
   EXPECT_THAT(job.processes[1].life_evidence, HasSubstr("state T"));
 }
 
+// The same silence, on a host where recorder threads had to wait for a processor.
+TEST(Life, SilenceOnAStarvedHostIsNoFreeze) {
+  for (const int64_t starved_ms : {0, 200, 3000}) {
+    JobBuilder b = Job(3);
+    b.LastSeen(1, 94).Saw(0, 1, trace::Sibling::FROZEN, 99);
+    std::vector<model::Record> records = b.Records();
+    for (model::Record& r : records) {
+      if (r.trace.process().rank() == 2)
+        r.trace.mutable_liveness()->set_starved_ns(starved_ms * 1000000);
+    }
+    const Life life = LifeOf(model::BuildJob(std::move(records)), 1);
+    EXPECT_EQ(life == Life::kFrozen, starved_ms < 3000) << starved_ms;
+  }
+}
+
 TEST(Life, TheNewestWitnessCounts) {
   JobBuilder b = Job(3);
   b.LastSeen(1, 30).Saw(0, 1, trace::Sibling::FROZEN, 40).Saw(2, 1, trace::Sibling::GONE, 50);
