@@ -57,7 +57,7 @@ int Run(uint64_t callbacks, uint64_t seed) {
   first.Finalize(first.Init({~uint64_t{0}, "first", 1, 2, 0}));  // the recorder starts
   // The nonce is in every handle and so in the hash of foreign ones: the seed decides it too.
   recorder::Image& image = *recorder::Current();
-  image.nonce = image.header->process_nonce = 1 + static_cast<uint32_t>(seed % 16383);
+  image.nonce = 1 + static_cast<uint32_t>(seed % 16383);
   void* context = first.Init({~uint64_t{0}, "second", 1, 2, 0});
   uint64_t made = 0, worlds = 0, hostile = 0;
   long settled = 0;
