@@ -132,12 +132,14 @@ SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uin
   const uint64_t period = uint64_t{header.heartbeat_period_ms} * 1000000;
   uint64_t old = kOldHeartbeatPeriods * period;
   if (old < 1000000000) old = 1000000000;
+  // (What an unlocked file's heartbeat says is not stretched: who holds no lock is most likely gone.)
+  const bool beats = realtime_ns < heartbeat_ns + old;
   if (Load(header.starve_ns) > starved_ns) starved_ns = Load(header.starve_ns);
   if (letter != 'T' && letter != 't' && starved_ns >= kStarvedNs) {
     const uint64_t lag = kStarvedFactor * starved_ns;
     old += lag < header.stall_ns ? lag : header.stall_ns;
   }
-  const bool beats = realtime_ns < heartbeat_ns + old;
+  const bool may_beat = realtime_ns < heartbeat_ns + old;
   // Z and X: dead, its parent has not asked yet; or only its first thread has ended. A held lock
   // proves life, also against a process of the same number in another pid namespace.
   const bool dead =
@@ -156,7 +158,7 @@ SiblingState Judge(const flight::FileHeader& header, flight::OwnerLock lock, uin
     const uint64_t ended = flight::kStateClean | flight::kStateExiting;
     return Load(header.state) & ended ? SiblingState::kExited : SiblingState::kGone;
   }
-  return beats ? SiblingState::kAlive : silent;
+  return may_beat ? SiblingState::kAlive : silent;
 }
 
 SiblingRow* RowOf(Round* round, uint64_t who, uint64_t nonce_start) {

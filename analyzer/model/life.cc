@@ -35,6 +35,12 @@ std::string Name(const Process& p) {
   return absl::StrCat("pid ", p.trace.process().pid(), " on ", p.host);
 }
 
+// How much earlier than the others' a heartbeat must stop to mean something.
+int64_t Window(const Process& p) {
+  const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
+  return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9));
+}
+
 bool EndedInOrder(const Process& p) {
   const auto& live = p.trace.liveness();
   return live.clean() || live.exiting() || p.trace.reason() == trace::REASON_EXIT;
@@ -66,18 +72,14 @@ class Judge {
   }
 
  private:
-  // How much earlier than the others' a heartbeat must stop to mean something. On a host that lacks
-  // processors the recorder threads wait for one: they were seen to, and may wait several times as
-  // long the next time. (The kernel's word that a process is stopped needs no window.)
-  int64_t Window(const Process& p) const {
-    const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
+  // What is added to it where nothing but a heartbeat speaks: on a host that lacks processors the
+  // recorder threads wait for one. They were seen to, and may wait several times as long the next
+  // time.
+  int64_t Lag(const Process& p) const {
     const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 3600.0);
     const auto starved = starved_.find(p.host);
-    const double lag = starved == starved_.end() || starved->second < kStarved
-                           ? 0
-                           : 4.0 * static_cast<double>(starved->second);
-    return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9)) +
-           static_cast<int64_t>(std::min(lag, stall * 1e9));
+    if (starved == starved_.end() || starved->second < kStarved) return 0;
+    return static_cast<int64_t>(std::min(4.0 * static_cast<double>(starved->second), stall * 1e9));
   }
 
   using Key = std::tuple<int32_t, uint32_t,
@@ -119,6 +121,10 @@ class Judge {
                               " ended in order after its last sign of life, it did not"),
                  why);
     }
+    if (early && SatSub(newest_, p.last_sign_ns) <= Window(p) + Lag(p)) {
+      return Say(Life::kUnknown,
+                 "its heartbeat stopped before the others', but threads wait long for a processor on its host", why);
+    }
     if (early) {
       return Say(Life::kGoneOrFrozen,
                  absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
@@ -143,7 +149,7 @@ class Judge {
     if (WaitsForFiles(p, why)) return Life::kRunning;
     const int64_t now = p.read_realtime_ns != 0 ? p.read_realtime_ns : newest_;
     const int64_t age = SatSub(now, p.last_sign_ns);
-    if (p.last_sign_ns != 0 && age > Window(p)) {
+    if (p.last_sign_ns != 0 && age > Window(p) + Lag(p)) {
       *why = absl::StrCat("it exists (its flight file is locked), but its heartbeat is ",
                           Seconds(age), " old");
       return Life::kFrozen;
@@ -181,6 +187,10 @@ class Judge {
         return Life::kGone;
       case trace::Sibling::FROZEN:
         if (!lived_on && !early) return Life::kUnknown;
+        if (w.saw->process_state() != "T" && w.saw->process_state() != "t" &&
+            SatSub(w.checked, p.last_sign_ns) <= Window(p) + Lag(p)) {
+          return Life::kUnknown;
+        }
         *why = absl::StrCat(who, " saw its lock held and its heartbeat ",
                             Seconds(SatSub(w.checked, p.last_sign_ns)), " old");
         if (!w.saw->process_state().empty())
@@ -231,7 +241,7 @@ class Judge {
 
   // It was in the midst of its work when the record ends. One that had been idle for long was alive
   // while the others waited, and may have been ended with them, within the period of its heartbeat.
-  bool ActiveAtTheEnd(const Process& p) const {
+  static bool ActiveAtTheEnd(const Process& p) {
     const auto& live = p.trace.liveness();
     return SatSub(live.heartbeat_ns(), live.last_callback_ns()) <= Window(p);
   }

@@ -58,6 +58,16 @@ TEST(Life, SilenceOnAStarvedHostIsNoFreeze) {
   }
 }
 
+TEST(Life, AFreeLockAndAStoppedProcessAreFactsOnAStarvedHostToo) {
+  for (const bool stopped : {false, true}) {
+    JobBuilder b = Job(3);
+    b.LastSeen(1, 94).Saw(0, 1, stopped ? trace::Sibling::FROZEN : trace::Sibling::GONE, 99, stopped ? "T" : "");
+    std::vector<model::Record> records = b.Records();
+    for (model::Record& r : records) r.trace.mutable_liveness()->set_starved_ns(3000000000);
+    EXPECT_EQ(LifeOf(model::BuildJob(std::move(records)), 1), stopped ? Life::kFrozen : Life::kGone);
+  }
+}
+
 TEST(Life, TheNewestWitnessCounts) {
   JobBuilder b = Job(3);
   b.LastSeen(1, 30).Saw(0, 1, trace::Sibling::FROZEN, 40).Saw(2, 1, trace::Sibling::GONE, 50);
