@@ -302,6 +302,13 @@ std::string Unseen(const model::Job& job) {
             : absl::StrCat("the records of ", torn_processes, " processes"),
         " is damaged or cut short"));
   }
+  int unplaced = 0;
+  for (const model::Process& p : job.processes) unplaced += p.trace.communicators_size();
+  if (unplaced > 0 && job.communicators.empty()) {
+    parts.push_back(absl::StrCat(unplaced == 1 ? "the one communicator" : "none of the communicators",
+                                 " in the records could ", unplaced == 1 ? "not " : "",
+                                 "be placed, so nothing is known of any progress"));
+  }
   return absl::StrJoin(parts, ", and ");
 }
 

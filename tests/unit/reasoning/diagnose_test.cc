@@ -76,6 +76,19 @@ TEST_F(Ranking, AWaitThatIsNoStallYetIsSaid) {
   }
 }
 
+TEST_F(Ranking, NoCommunicatorThatCouldBePlacedIsNotHealthy) {
+  testing::JobBuilder b(2);
+  const auto w = b.Comm("world", {0, 1});
+  b.Finish(w, 3);
+  std::vector<model::Record> records = b.Records();
+  for (model::Record& r : records) r.trace.mutable_communicators(0)->set_rank(77);
+  const Diagnosis d = Diagnose(model::BuildJob(std::move(records)));
+  EXPECT_EQ(d.state(), State::unknown);
+  ASSERT_EQ(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::undetermined);
+  EXPECT_THAT(d.findings(0).title(), HasSubstr("be placed"));
+}
+
 TEST_F(Ranking, NothingFoundWhileARankIsUnseenIsNotHealthy) {
   testing::JobBuilder b(4);
   b.RanksPerHost(1);
