@@ -183,13 +183,16 @@ void Look(Target* t) {
   }
 }
 
-std::string WhyLate(const Target& t) {
+// Longer than any time between two heartbeats of a process that runs.
+constexpr double kSurelyABeat = 2;
+
+std::string WhyLate(const Target& t, double waited) {
   Copy copy;
   if (!Read(t.fd, &copy)) return "its flight file cannot be read any more";
   const FileHeader& h = copy.header();
   if (Load(h.thread_in_call) != 0)
     return "its recorder thread waits for a file system (" + t.folder + ")";
-  if (Load(h.heartbeats) == t.before_beats)
+  if (Load(h.heartbeats) == t.before_beats && waited >= kSurelyABeat)
     return "it does not run (stopped, frozen or starved); its flight file is the record";
   return "it has not written one in this time";
 }
@@ -224,7 +227,7 @@ std::vector<Asked> AskForTraces(const std::vector<std::string>& directories,
   }
   std::vector<Asked> results;
   for (Target& t : targets) {
-    if (!t.over) t.result.why_not = WhyLate(t);
+    if (!t.over) t.result.why_not = WhyLate(t, seconds);
     close(t.fd);
     results.push_back(std::move(t.result));
   }

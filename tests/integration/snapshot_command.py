@@ -74,6 +74,12 @@ class Snapshot(unittest.TestCase):
         self.assertIn(f"pid {awake.pid}: {self.traces}", done.stdout)
         self.assertIn(f"pid {stopped.pid}: no trace: it does not run", done.stdout)
 
+    def test_who_was_not_waited_for_is_not_called_stopped(self):
+        running = self.job()
+        done = self.ask(str(running.pid), "--timeout=0")
+        self.assertEqual(1, done.returncode, done.stdout + done.stderr)
+        self.assertIn(f"pid {running.pid}: no trace: it has not written one in this time", done.stdout)
+
     def test_why_not(self):
         silent = self.job(RINGSCOPE_TRACES="0")
         done = self.ask(str(silent.pid))
