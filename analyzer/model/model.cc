@@ -30,7 +30,7 @@ std::string Communicator::Label() const {
   // NCCL prints the id unpadded ("commId 0x%lx"): its first digits find the lines in a log.
   std::string shown = absl::StrFormat("0x%x", id).substr(0, 10);
   if (instance > 0) absl::StrAppend(&shown, "#", instance + 1);
-  return name.empty() ? absl::StrCat("communicator ", shown) : absl::StrCat(name, " (", shown, ")");
+  return name.empty() ? shown : absl::StrCat(name, " (", shown, ")");
 }
 
 std::string Job::HostOf(int job_rank) const {

@@ -253,8 +253,8 @@ class Renderer {
   }
 
   void OneCommunicator(const model::Communicator& c, const std::vector<CursorLine>& lines) {
-    std::string head =
-        absl::StrCat(c.Label(), ", ", c.SizeText(), c.n_ranks == 1 ? " rank" : " ranks");
+    std::string head = absl::StrCat(c.name.empty() ? "communicator " : "", c.Label(), ", ",
+                                    c.SizeText(), c.n_ranks == 1 ? " rank" : " ranks");
     if (!lines.empty() && !lines[0].job_ranks) head += " (its own rank numbers)";
     Text("  ", head);
     constexpr size_t kLines = 16;

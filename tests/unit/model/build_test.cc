@@ -41,6 +41,15 @@ TEST(BuildJob, JoinsRanksOfOneCommunicator) {
   EXPECT_EQ(job.HostOf(3), "host0");
 }
 
+// Texts say "of communicator " before it.
+TEST(BuildJob, ACommunicatorWithoutANameIsCalledByItsId) {
+  JobBuilder b(2);
+  b.Finish(b.Comm("", {0, 1}, 0xabc), 3);
+  const model::Job job = b.Build();
+  ASSERT_EQ(job.communicators.size(), 1u);
+  EXPECT_EQ(job.communicators[0].Label(), "0xabc");
+}
+
 TEST(BuildJob, HiddenCompletionIsUnknownNeverNo) {
   JobBuilder b(2);
   const CommRef w = b.Comm("world", {0, 1}, 0, /*completion_visible=*/false);
