@@ -197,8 +197,10 @@ std::vector<Process> JoinRecords(std::vector<Record> records, const std::string&
   std::map<Key, std::vector<Record>> groups;
   int nameless = 0;
   for (Record& r : records) {
-    if (CutToRange(&r.trace))
+    if (CutToRange(&r.trace)) {
+      r.torn = true;  // what else of it is wrong is not known
       notes->Add(absl::StrCat(r.source, ": holds times that cannot be; the record is damaged"));
+    }
     const auto& p = r.trace.process();
     if (!r.trace.has_process())
       notes->Add(

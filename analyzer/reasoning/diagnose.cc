@@ -299,15 +299,17 @@ std::string Unseen(const model::Job& job) {
     parts.push_back(absl::StrCat(
         torn.size() == torn_processes
             ? absl::StrCat(torn.size() == 1 ? "the record of " : "the records of ", RanksText(torn))
-            : absl::StrCat("the records of ", torn_processes, " processes"),
-        " is damaged or cut short"));
+        : torn_processes == 1 ? "the record of one process"
+                              : absl::StrCat("the records of ", torn_processes, " processes"),
+        torn_processes == 1 ? " is" : " are", " damaged or cut short"));
   }
   int unplaced = 0;
   for (const model::Process& p : job.processes) unplaced += p.trace.communicators_size();
   if (unplaced > 0 && job.communicators.empty()) {
-    parts.push_back(absl::StrCat(unplaced == 1 ? "the one communicator" : "none of the communicators",
-                                 " in the records could ", unplaced == 1 ? "not " : "",
-                                 "be placed, so nothing is known of any progress"));
+    parts.push_back(
+        absl::StrCat(unplaced == 1 ? "the one communicator" : "none of the communicators",
+                     " in the records could ", unplaced == 1 ? "not " : "",
+                     "be placed, so nothing is known of any progress"));
   }
   return absl::StrJoin(parts, ", and ");
 }

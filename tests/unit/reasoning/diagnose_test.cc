@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "analyzer/reasoning/finder.h"
 #include "tests/unit/testing/job_builder.h"
 
@@ -102,6 +104,20 @@ TEST_F(Ranking, NothingFoundWhileARankIsUnseenIsNotHealthy) {
   EXPECT_TRUE(d.findings(0).has_who());
   EXPECT_EQ(d.findings(0).who().ranks_size(), 0) << "silence is no accusation";
   EXPECT_THAT(d.findings(0).title(), HasSubstr("rank 2"));
+  EXPECT_EQ(d.state(), State::unknown);
+}
+
+TEST_F(Ranking, NothingFoundInARecordWithTimesThatCannotBeIsNotHealthy) {
+  testing::JobBuilder b(2);
+  const auto w = b.Comm("world", {0, 1});
+  b.Finish(w, 3);
+  std::vector<model::Record> records = b.Records();
+  records[0].trace.set_written_ns(std::numeric_limits<int64_t>::max());
+  records[0].trace.clear_communicators();
+  const Diagnosis d = Diagnose(model::BuildJob(std::move(records)));
+  ASSERT_EQ(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::undetermined);
+  EXPECT_EQ(d.findings(0).who().ranks_size(), 0) << "damage is no accusation";
   EXPECT_EQ(d.state(), State::unknown);
 }
 
