@@ -26,7 +26,7 @@ void PrintHelp(FILE* to) {
   fprintf(to,
           "\n"
           "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job "
-          "(NCCL >= 2.27). Each process\n"
+          "(NCCL >= 2.23). Each process\n"
           "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes "
           "traces to RINGSCOPE_DIR when\n"
           "an operation stalls and at its end. Then: ringscope diagnose DIR...\n"

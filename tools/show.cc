@@ -36,7 +36,7 @@ bool DrivesOthers(const model::Record& record) {
 
 int Run(const Arguments& arguments) {
   if (arguments.positional().empty()) {
-    fprintf(stderr, "ringscope show: give a trace or flight file\n");
+    fprintf(stderr, "ringscope show: give a trace, flight or stream file\n");
     return kUsage;
   }
   report::RecordTextOptions options;
