@@ -88,11 +88,13 @@ int Run(const Arguments& arguments) {
     collected = ingest::Collect(arguments.positional(), progress.callback());
   }
   const bool json = arguments.Get("format") == "json";
-  if (collected.records.empty()) return NoRecords(collected, json);
+  if (!collected.anything()) return NoRecords(collected, json);
   std::string incarnation = arguments.Get("incarnation");
   const bool asked = !incarnation.empty();
   if (!asked) incarnation = model::RunNamedBy(arguments.positional(), collected.records);
   model::Job job = model::BuildJob(std::move(collected.records), incarnation);
+  job.evidence = std::move(collected.evidence);
+  for (const model::TextFile& file : job.evidence.files) job.inputs.push_back(file.path);
   if (asked && job.processes.empty()) return NoSuchIncarnation(incarnation, job);
   const auto sentences = collected.Sentences();
   job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
@@ -109,12 +111,13 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH... [--format=text|json] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
+    "PATH...|- [--format=text|json] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
-    "were killed, gzip'd or not. Give all hosts' directories at once; records find each other by "
-    "communicator.\n"
+    "were killed, logs, kernel messages, nvidia-smi, RAS and PyTorch output, compressed (gzip, zstd) or not; - reads a paste "
+    "from\n"
+    "standard input. Give all hosts' directories at once; records find each other by communicator.\n"
     "Files that are damaged or not ours are named and left out, the rest is still diagnosed.\n"
     "\n"
     "Processes of different jobs, or attempts of one job, are never joined. Where several lie "

@@ -11,9 +11,11 @@
 #include <set>
 #include <utility>
 
+#include "analyzer/ingest/byte_source.h"
 #include "analyzer/ingest/flight_reader.h"
 #include "analyzer/ingest/gzip.h"
 #include "analyzer/ingest/stream_reader.h"
+#include "analyzer/ingest/text_reader.h"
 #include "analyzer/ingest/trace_reader.h"
 
 namespace ringscope::ingest {
@@ -23,15 +25,6 @@ constexpr size_t kHeadBytes = 16384;
 constexpr int kMaxDepth = 64;
 // The file by which the processes of a job ask each other for traces (recorder/marker.h); empty.
 constexpr char kMarkerName[] = "snapshot-now";
-
-// A line of NCCL's log holds " NCCL INFO " or the like; the first lines of a job's output may be
-// others'.
-bool LooksLikeNcclLog(const std::string& head) {
-  for (const char* mark : {" NCCL INFO ", " NCCL WARN ", "NCCL version ", " NCCL TRACE "}) {
-    if (head.find(mark) != std::string::npos) return true;
-  }
-  return false;
-}
 
 // The first names, without the directory that all of them share.
 std::string Listed(const std::vector<std::string>& names, size_t most) {
@@ -55,6 +48,7 @@ class Walk {
   explicit Walk(const Progress& progress) : progress_(progress) {}
 
   void Given(const std::string& path) {
+    if (path == "-") return StandardText();
     struct stat st;
     if (stat(path.c_str(), &st) != 0) {
       ++out_.missing;
@@ -70,6 +64,19 @@ class Walk {
   Collected Take() { return std::move(out_); }
 
  private:
+  // A paste.
+  void StandardText() {
+    if (std::exchange(stdin_read_, true)) return;
+    ++out_.walked;
+    const auto source = StandardInput();
+    Text("(standard input)", "", source.get());
+  }
+
+  void Text(const std::string& path, std::string head, ByteSource* source) {
+    const auto status = ReadText(path, std::move(head), source, &out_.evidence, &out_.records, progress_);
+    if (!status.ok()) Problem(status);
+  }
+
   void Visit(const std::string& path, const struct stat& st, int depth, bool given) {
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
       out_.unknown.push_back(absl::StrCat(path, " (not a regular file)"));
@@ -132,7 +139,24 @@ class Walk {
     if (LooksLikeTrace(*head)) return Keep(path, ReadTrace(path, progress_));
     if (LooksLikeFlight(*head)) return Keep(path, ReadFlight(path, progress_));
     if (LooksLikeStream(*head)) return Keep(path, ReadStream(path, nullptr, progress_));
+    if (LooksLikeZstd(*head)) return TextFile(path);
     Other(path, *head);
+  }
+
+  void TextFile(const std::string& path) {
+    auto source = OpenSource(path);
+    if (!source.ok()) return Problem(source.status());
+    std::string head;
+    while (head.size() < kHeadBytes) {
+      const auto more = (*source)->More(&head);
+      if (!more.ok()) return Problem(more.status());
+      if (!*more) break;
+    }
+    if (!LooksLikeText(head) && !IsDocument(head)) {
+      out_.unknown.push_back(path);
+      return;
+    }
+    Text(path, std::move(head), source->get());
   }
 
   void Compressed(const std::string& path, const std::string& head) {
@@ -170,11 +194,7 @@ class Walk {
       ++out_.damaged;
       return Problem(ParseStream(head, path, nullptr).status());
     }
-    if (LooksLikeNcclLog(head)) {
-      out_.nccl_logs.push_back(path);
-    } else {
-      out_.unknown.push_back(path);
-    }
+    TextFile(path);
   }
 
   void Problem(const absl::Status& status) {
@@ -213,6 +233,7 @@ class Walk {
   const Progress& progress_;
   Collected out_;
   std::set<std::pair<dev_t, ino_t>> seen_;
+  bool stdin_read_ = false;
 };
 
 }  // namespace
@@ -235,22 +256,38 @@ std::vector<std::string> Collected::Sentences() const {
     out.push_back(absl::StrCat(text, "; the diagnosis rests on traces and flight files alone, `ringscope show` prints these: ",
                                Listed(names, 3)));
   }
-  if (!nccl_logs.empty()) {
-    out.push_back(absl::StrCat(nccl_logs.size(),
-                               nccl_logs.size() == 1 ? " NCCL log was" : " NCCL logs were",
-                               " found and not read by this version: ", Listed(nccl_logs, 3)));
+  for (const model::TextFile& file : evidence.files) {
+    for (const std::string& note : file.notes) out.push_back(absl::StrCat(file.path, ": ", note));
+  }
+  for (const auto& [signature, count] : evidence.uncounted) {
+    out.push_back(absl::StrCat(count, " further lines of the kind ", signature, " were counted and not kept"));
   }
   if (!unknown.empty()) {
-    out.push_back(absl::StrCat(unknown.size(), unknown.size() == 1 ? " file is" : " files are",
-                               " not recognised and left out: ", Listed(unknown, 5)));
+    out.push_back(absl::StrCat(unknown.size(), unknown.size() == 1 ? " file holds" : " files hold",
+                               " nothing that was recognised: ", Listed(unknown, 5)));
   }
   return out;
+}
+
+bool Collected::anything() const {
+  if (!records.empty() || !evidence.events.empty() || !evidence.settings.empty()) return true;
+  return std::any_of(evidence.files.begin(), evidence.files.end(),
+                     [](const model::TextFile& file) { return !file.readers.empty(); });
 }
 
 Collected Collect(const std::vector<std::string>& paths, const Progress& progress) {
   Walk walk(progress);
   for (const std::string& path : paths) walk.Given(path);
-  return walk.Take();
+  Collected collected = walk.Take();
+  std::set<int32_t> speaking;  // files in which something was recognised
+  for (const model::Event& event : collected.evidence.events) speaking.insert(event.where.file);
+  for (size_t i = 0; i < collected.evidence.files.size(); ++i) {
+    const model::TextFile& file = collected.evidence.files[i];
+    if (file.readers.empty() && speaking.count(static_cast<int32_t>(i)) == 0)
+      collected.unknown.push_back(file.path);
+  }
+  model::ResolveSpeakers(&collected.evidence);
+  return collected;
 }
 
 }  // namespace ringscope::ingest

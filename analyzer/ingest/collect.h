@@ -22,19 +22,21 @@ struct Collected {
   std::vector<model::Record> records;
   std::vector<CollectedStream> streams;
   std::vector<std::string> problems;   // "file: byte N: what; remedy", damaged and unreadable files
-  std::vector<std::string> nccl_logs;  // recognised, not read by this version
-  std::vector<std::string> unknown;    // files that are nothing we know
+  model::Evidence evidence;            // what logs and tool output say (the text files among them)
+  std::vector<std::string> unknown;    // files that are nothing we know, texts that hold nothing we know
   int missing = 0;                     // given paths that do not exist or could not be opened
   int damaged = 0;                     // records from which nothing could be read
   int walked = 0;                      // files looked at
+  // Something was read: a record, or a text in which a reader or a signature found its own.
+  bool anything() const;
 
   // One sentence each, for Job::not_seen: the problems, then the other lists shortened.
   std::vector<std::string> Sentences() const;
 };
 
 // `paths` are files or directories (walked recursively, symbolic links followed, each file and
-// directory once). FIFOs, sockets and devices are never opened. Files compressed with gzip are
-// looked into.
+// directory once), or "-" for standard input. FIFOs, sockets and devices are never opened. Files
+// compressed with gzip or zstd are looked into.
 Collected Collect(const std::vector<std::string>& paths, const Progress& progress = nullptr);
 
 }  // namespace ringscope::ingest

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/model/evidence.h"
 #include "proto/trace.pb.h"
 
 namespace ringscope::model {
@@ -135,6 +136,7 @@ struct Job {
   std::vector<std::string> left_out;   // other jobs and attempts that lay beside it, for people
   std::vector<std::string> not_seen;   // input problems and blind spots, for the report
   std::vector<std::string> inputs;     // files read
+  Evidence evidence;                   // logs and tool output given beside the records, or instead
   // Host of a job rank; empty when unknown.
   std::string HostOf(int job_rank) const;
 };

@@ -136,8 +136,38 @@ bool DiedWaiting(const Candidate& stall, const Candidate& death) {
   });
 }
 
+// Where a finding from records stands among the layers that findings from text name.
+Layer LayerOf(const Candidate& c) {
+  if (c.layer != Layer::kUnset) return c.layer;
+  switch (c.order) {
+    case Class::kMismatch:
+      return Layer::kProgram;
+    case Class::kLiveness:
+      return Layer::kHost;
+    case Class::kError:
+      return Layer::kNetwork;
+    default:
+      return Layer::kReport;
+  }
+}
+
+bool Definite(const Candidate& c) {
+  return c.finding.kind() != Kind::undetermined && c.finding.kind() != Kind::none;
+}
+
+// Both name ranks, and none in common: two faults, unless one of them only waits.
+bool OfOtherRanks(const Candidate& a, const Candidate& b) {
+  const std::set<int> x = Ranks(a.finding), y = Ranks(b.finding);
+  return !x.empty() && !y.empty() && LayerOf(b) < Layer::kNetwork &&
+         std::none_of(x.begin(), x.end(), [&](int rank) { return y.count(rank) > 0; });
+}
+
 // a is the reason of b, or of what b says.
 bool Explains(const Candidate& a, const Candidate& b) {
+  if (a.finding.kind() == Kind::none || b.finding.kind() == Kind::none) return false;
+  if (a.layer != Layer::kUnset || b.layer != Layer::kUnset) {
+    return a.stops_job && Definite(a) && b.order < Class::kPlan && LayerOf(a) < LayerOf(b) && !OfOtherRanks(a, b);
+  }
   if (a.order == Class::kPast || b.order == Class::kPlan || b.order == Class::kPast ||
       a.order == Class::kPlan)
     return false;
@@ -163,7 +193,8 @@ std::vector<Candidate> Order(std::vector<Candidate> candidates) {
   const auto key = [](const Candidate& c) {
     const bool definite = c.finding.kind() != Kind::undetermined;
     const int stage = c.order >= Class::kSlow ? 2 : c.stops_job && definite ? 0 : 1;
-    return std::make_tuple(stage, c.order, -static_cast<int>(c.finding.confidence()));
+    return std::make_tuple(c.finding.kind() == Kind::none, stage, c.order, c.layer,
+                           -static_cast<int>(c.finding.confidence()));
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
@@ -200,8 +231,20 @@ bool AnyOperation(const model::Job& job) {
   return false;
 }
 
+// Without records the findings say what became of the job; that no finding was made says nothing.
+State::Value StateOfText(const std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return State::unknown;
+  const Candidate& first = candidates.front();
+  if (first.state != State::unknown) return first.state;
+  if (first.finding.kind() == Kind::none) return State::healthy;
+  if (first.order == Class::kSlow || first.order == Class::kPlan) return State::slow;
+  if (first.order == Class::kPast) return State::recovered;
+  if (ProcessKind(first.finding.kind())) return State::crashed;
+  return State::unknown;
+}
+
 State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candidates) {
-  if (job.processes.empty()) return State::unknown;
+  if (job.processes.empty()) return StateOfText(candidates);
   const auto any = [&](auto what) {
     return std::any_of(candidates.begin(), candidates.end(), what);
   };
@@ -372,14 +415,15 @@ Diagnosis Diagnose(const model::Job& job) {
   std::vector<Candidate> candidates;
   for (const Entry& finder : finders) {
     for (Candidate& c : finder.find(job)) {
-      if (c.finding.kind() == Kind::none) continue;
       if (c.order == Class::kPast) c.finding.set_past(true);
       if (c.finding.cause().id().empty()) c.finding.mutable_cause()->set_id("not established");
       candidates.push_back(std::move(c));
     }
   }
   candidates = Order(DropDuplicates(std::move(candidates)));
-  const auto says_more = [](const Candidate& c) { return c.order < Class::kPlan; };
+  const auto says_more = [](const Candidate& c) {
+    return c.order < Class::kPlan && c.finding.kind() != Kind::none;
+  };
   const std::string unseen = Unseen(job);
   if (!unseen.empty() && std::none_of(candidates.begin(), candidates.end(), says_more)) {
     candidates.insert(candidates.begin(), UnseenRecords(job, unseen));
@@ -405,7 +449,7 @@ Diagnosis Diagnose(const model::Job& job) {
   CountRanks(job, &d);
   for (const std::string& s : job.not_seen) d.add_not_seen(s);
   for (const std::string& s : job.inputs) d.add_inputs(s);
-  if (job.processes.empty()) d.add_not_seen("no record was read");
+  if (job.processes.empty()) d.add_not_seen("no record (trace or flight file) was read: what is said rests on text alone");
   std::string summary = Summary(d);
   if (d.state() == State::healthy) {
     if (const std::string young = YoungWaits(job); !young.empty())

@@ -24,6 +24,20 @@ enum class Class {
   kPast = 7,       // over
 };
 
+// How deep in the machine the fault of a finding from text lies. A fault of a deeper layer is the reason of the complaints of
+// higher ones, never the other way round: an Xid ends a process, a process that ended makes peers report socket errors, and those
+// end in watchdog timeouts. Findings from records leave it unset (their order follows from Class).
+enum class Layer {
+  kUnset = 0,
+  kHardware = 1,       // GPU, link, port, PCIe, with a hardware witness
+  kDriver = 2,         // driver, fabric manager, firmware
+  kHost = 3,           // limits, memory, /dev/shm, a process killed from outside
+  kConfiguration = 4,  // interfaces, GIDs, versions, environment
+  kProgram = 5,        // exception, divergence, mismatch, slow user code
+  kNetwork = 6,        // a connection's error without a witness of why
+  kReport = 7,         // who only waited: timeouts, remote errors, aborted collectives
+};
+
 struct Candidate {
   Finding finding;
   Class order = Class::kStall;
@@ -31,6 +45,10 @@ struct Candidate {
   int communicator = -1;      // index in Job::communicators
   uint64_t position = 0;
   bool stops_job = false;     // explains why operations do not finish
+  // From text:
+  Layer layer = Layer::kUnset;
+  State::Value state = State::unknown;  // what it says of the job's state; unknown: follows from kind and class
+  model::Stamp when;                    // first sign of it
 };
 
 using FindFn = std::vector<Candidate> (*)(const model::Job&);
@@ -38,7 +56,8 @@ struct Register {
   Register(const char* name, FindFn find);
 };
 
-// Runs every registered finder and ranks. Never empty-handed about its blind spots: not_seen is filled.
+// Runs every registered finder and ranks. Candidates of kind `none` say that what looks like a fault is none ("0 NVLS channels
+// is normal on this GPU"); they stand last, and alone where nothing is wrong. Never empty-handed about its blind spots: not_seen is filled.
 Diagnosis Diagnose(const model::Job& job);
 
 }  // namespace ringscope::reasoning

@@ -54,19 +54,19 @@ TEST(Collect, FindsRecordsByContentInATree) {
   dir.Write("job.0/host0/rank0.trace", SmallTrace(0));
   dir.Write("job.0/host1/renamed-by-somebody", SmallTrace(1));
   dir.Write("job.0/host1/rank2.trace.gz", Gzip(SmallTrace(2)));
-  dir.Write("nccl.log", "host0:1:2 [0] NCCL INFO Bootstrap: Using eth0\n");
-  dir.Write("nccl.log.gz", Gzip("host0:1:2 [0] NCCL WARN something\n"));
+  dir.Write("nccl.log", "host0:1:2 [0] NCCL INFO NCCL_NET set by environment to Socket\n");
+  dir.Write("nccl.log.gz", Gzip("host0:1:2 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4096.\n"));
   dir.Write("notes.txt", "call me\n");
   dir.Write("job.0/snapshot-now", "");  // the marker is part of the directory, nothing unknown
   const Collected c = Collect({dir.path()});
   EXPECT_THAT(Ranks(c), ElementsAre(0, 2, 1));
   EXPECT_THAT(c.problems, IsEmpty());
-  EXPECT_THAT(c.nccl_logs, SizeIs(2));
+  EXPECT_THAT(c.evidence.files, SizeIs(3));
+  EXPECT_THAT(c.evidence.settings, SizeIs(2));
   EXPECT_THAT(c.unknown, ElementsAre(dir / "notes.txt"));
   EXPECT_EQ(c.walked, 6);
   EXPECT_THAT(c.Sentences(),
-              ElementsAre(HasSubstr("2 NCCL logs were found and not read by this version"),
-                          HasSubstr("1 file is not recognised")));
+              ElementsAre(HasSubstr("1 file holds nothing that was recognised")));
 }
 
 TEST(Collect, AFileGivenTwiceIsReadOnce) {

@@ -1,0 +1,19 @@
+// The failure catalogue as the analyzer sees it. Data only: who concludes what from it stands in analyzer/reasoning.
+#ifndef RINGSCOPE_CATALOG_CATALOG_H_
+#define RINGSCOPE_CATALOG_CATALOG_H_
+
+#include <string_view>
+
+#include "proto/catalog.pb.h"
+
+namespace ringscope::catalog {
+
+// All signatures, in the order of their ids. Parsed at the first call; lives as long as the program.
+const SignatureFile& Signatures();
+
+// nullptr when there is no such id.
+const Signature* FindSignature(std::string_view id);
+
+}  // namespace ringscope::catalog
+
+#endif  // RINGSCOPE_CATALOG_CATALOG_H_
