@@ -12,6 +12,7 @@
 #include "analyzer/ingest/readers.h"
 #include "analyzer/ingest/signature_matcher.h"
 #include "analyzer/ingest/text_line.h"
+#include "analyzer/model/views.h"
 
 namespace ringscope::ingest {
 namespace {
@@ -63,8 +64,56 @@ class Reading {
     readers_.resize(LineReaders().size());
   }
 
+  // Lines of a terminal that wrapped at this width are put together again; 0: it did not. (`head`: the first lines.)
+  void FindWrapWidth(std::string_view head) {
+    size_t longest = 0, times = 0;
+    for (size_t start = 0, end; (end = head.find('\n', start)) != head.npos; start = end + 1) {
+      const size_t n = end - start - (end > start && head[end - 1] == '\r' ? 1 : 0);
+      times = n == longest ? times + 1 : n > longest ? 1 : times;
+      longest = std::max(longest, n);
+    }
+    wrap_ = times >= 2 && longest >= 60 && longest <= 400 ? longest : 0;
+  }
+
   void Line(std::string_view raw) {
     ++line_;
+    if (wrap_ != 0) {
+      while (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
+      if (!held_.empty()) {
+        if (Continues(raw) && held_.size() < kMaxLine) {
+          held_ += raw;
+          if (raw.size() == wrap_) return;
+          Release();
+          return;
+        }
+        Release();
+      }
+      if (raw.size() == wrap_ && Prefixed(raw)) {
+        held_ = raw;
+        held_line_ = line_;
+        return;
+      }
+    }
+    Whole(raw);
+  }
+
+  void End() {
+    if (!held_.empty()) Release();
+    for (auto& reader : readers_) {
+      if (reader) reader->End();
+    }
+    context_.info().lines = line_;
+    for (size_t i = 0; i < readers_.size(); ++i) {
+      if (readers_[i]) context_.info().readers.push_back(LineReaders()[i].name);
+    }
+    for (auto& [signature, count] : counts_) {
+      if (count > kMostEventsOfAKind) context_.evidence->uncounted[signature] += count - kMostEventsOfAKind;
+    }
+  }
+
+ private:
+  // A line, whole again.
+  void Whole(std::string_view raw) {
     if (raw.size() > kMaxLine) {
       if (long_lines_++ == 0)
         context_.Note(absl::StrCat("line ", line_, ": longer than ", kMaxLine >> 10, " KiB; its start was read, the rest left out"));
@@ -80,20 +129,22 @@ class Reading {
     Piece(raw.substr(start));
   }
 
-  void End() {
-    for (auto& reader : readers_) {
-      if (reader) reader->End();
-    }
-    context_.info().lines = line_;
-    for (size_t i = 0; i < readers_.size(); ++i) {
-      if (readers_[i]) context_.info().readers.push_back(LineReaders()[i].name);
-    }
-    for (auto& [signature, count] : counts_) {
-      if (count > kMostEventsOfAKind) context_.evidence->uncounted[signature] += count - kMostEventsOfAKind;
-    }
+  void Release() {
+    const uint32_t now = std::exchange(line_, held_line_);
+    const std::string line = std::exchange(held_, {});
+    Whole(line);
+    line_ = now;
   }
 
- private:
+  // Starts like a line of a log: the second half of a wrapped one does not.
+  bool Prefixed(std::string_view raw) {
+    const TextLine line = cleaner_.Clean(raw, {context_.file, line_});
+    return line.text.size() != raw.size() || raw.starts_with("[E") || raw.starts_with("[W") || raw.starts_with("[I");
+  }
+  bool Continues(std::string_view raw) {
+    return !raw.empty() && !Contains(" \t|+#[=-", raw.substr(0, 1)) && !Prefixed(raw);
+  }
+
   void Piece(std::string_view raw) {
     const TextLine line = cleaner_.Clean(raw, {context_.file, line_});
     matcher_.Match(line.text, &hits_);
@@ -132,7 +183,9 @@ class Reading {
   std::vector<std::unique_ptr<LineReader>> readers_;
   std::vector<int> engaged_;
   absl::flat_hash_map<std::string, uint32_t> counts_;
-  uint32_t line_ = 0;
+  uint32_t line_ = 0, held_line_ = 0;
+  size_t wrap_ = 0;
+  std::string held_;  // a line that fills the terminal's width and may go on
   uint64_t long_lines_ = 0;
 };
 
@@ -206,6 +259,7 @@ absl::Status ReadText(const std::string& path, std::string head, ByteSource* sou
   Reading reading(context, SignatureMatcher::All());
   // A byte order mark, written by Windows tools.
   if (std::string_view(buffer).substr(0, 3) == "\xef\xbb\xbf") buffer.erase(0, 3);
+  reading.FindWrapWidth(std::string_view(buffer).substr(0, kHead));
   uint64_t done = 0;
   while (true) {
     size_t start = 0;
