@@ -65,7 +65,9 @@ fuzz() {
   for target in "$seeds"/*/; do
     target=$(basename "$target")
     echo "run.sh: fuzzing $target for 60 s (log: build/logs/fuzz-$target.log)"
-    if ! "build/fuzz/tests/fuzz/fuzz_$target" -max_total_time=60 -rss_limit_mb=2048 -timeout=20 \
+    local program=fuzz_$target
+    case $target in text-*) program=fuzz_text ;; esac
+    if ! RINGSCOPE_FUZZ_TARGET=$target "build/fuzz/tests/fuzz/$program" -max_total_time=60 -rss_limit_mb=2048 -timeout=20 \
         -artifact_prefix=build/logs/ "$seeds/$target" > "build/logs/fuzz-$target.log" 2>&1; then
       tail -n 40 "build/logs/fuzz-$target.log" >&2
       failed+=("fuzz $target")

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "tests/fuzz/targets.h"
@@ -39,16 +41,31 @@ std::string Mutated(std::string bytes, const std::string& other, Random& random)
   return bytes;
 }
 
+// Readers of text take all that people have: each gets a while of its own. RINGSCOPE_FUZZ_SECONDS changes it.
+void ForSeconds(const Target& target, const std::vector<std::string>& seeds) {
+  const char* given = getenv("RINGSCOPE_FUZZ_SECONDS");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(given != nullptr ? atoi(given) : 5);
+  Random random(11);
+  std::string bytes;
+  for (int round = 0; std::chrono::steady_clock::now() < end; ++round) {
+    if (round % 8 == 0 || bytes.size() > 100000) bytes = seeds[random() % seeds.size()];
+    bytes = Mutated(bytes, seeds[random() % seeds.size()], random);
+    target.run(bytes);
+  }
+}
+
 class Smoke : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(Smoke, SurvivesMutatedSeeds) {
   const Target& target = Targets()[GetParam()];
   const std::vector<std::string> seeds = target.seeds();
+  ASSERT_FALSE(seeds.empty()) << "no seed: put an input of this reader into tests/fuzz/seeds/" << target.name << "/";
   for (const std::string& seed : seeds) target.run(seed);
   const char* more = getenv("RINGSCOPE_FUZZ_ROUNDS");
+  if (target.name.starts_with("text-") && more == nullptr) return ForSeconds(target, seeds);
   // The flight target copies an image of 2.7 MiB each time.
   const int rounds = more != nullptr                        ? atoi(more)
-                     : std::string(target.name) == "flight" ? 60
+                     : target.name == "flight" ? 60
                                                             : 1500;
   Random random(11);
   std::string bytes;
@@ -60,7 +77,9 @@ TEST_P(Smoke, SurvivesMutatedSeeds) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<size_t>& info) {
-  return Targets()[info.param].name;
+  std::string name = Targets()[info.param].name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 INSTANTIATE_TEST_SUITE_P(Targets, Smoke, ::testing::Range<size_t>(0, Targets().size()), NameOf);
 

@@ -215,10 +215,14 @@ std::vector<std::string> JobSeeds() {
 
 const std::vector<Target>& Targets() {
   google::protobuf::SetLogHandler(nullptr);  // thousands of lines about invalid UTF-8
-  static const auto* const targets = new std::vector<Target>{{"trace", RunTrace, TraceSeeds},
-                                                             {"flight", RunFlight, FlightSeeds},
-                                                             {"stream", RunStream, StreamSeeds},
-                                                             {"job", RunJob, JobSeeds}};
+  static const auto* const targets = [] {
+    auto* all = new std::vector<Target>{{"trace", RunTrace, TraceSeeds},
+                                        {"flight", RunFlight, FlightSeeds},
+                                        {"stream", RunStream, StreamSeeds},
+                                        {"job", RunJob, JobSeeds}};
+    for (Target& target : ReaderTargets()) all->push_back(std::move(target));
+    return all;
+  }();
   return *targets;
 }
 

@@ -3,6 +3,7 @@
 #ifndef RINGSCOPE_TESTS_FUZZ_TARGETS_H_
 #define RINGSCOPE_TESTS_FUZZ_TARGETS_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +11,20 @@
 namespace ringscope::fuzz {
 
 struct Target {
-  const char* name;
-  void (*run)(std::string_view bytes);
-  std::vector<std::string> (*seeds)();
+  std::string name;
+  std::function<void(std::string_view bytes)> run;
+  std::function<std::vector<std::string>()> seeds;
 };
 
 // trace   the container
 // stream  stream files, and single chunks behind a right checksum
 // flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables
-// instead of the magic job     serialized traces, through the model, the finders and the reports
+// instead of the magic
+// job     serialized traces, through the model, the finders and the reports
+// text-…  one a reader of text (reader_targets.cc), through all readers, the finders and the reports
 const std::vector<Target>& Targets();
+// The text targets among them; the seeds are what lies in tests/corpus and tests/fuzz/seeds.
+std::vector<Target> ReaderTargets();
 
 }  // namespace ringscope::fuzz
 
