@@ -41,8 +41,10 @@ void Initialise(FILE* out, int rank) {
   snprintf(who, sizeof(who), "[rank%d]:gpu-%03d:%d:%d [%d] NCCL INFO", rank, host, pid, pid + 9000, device);
   fprintf(out, "%s Bootstrap: Using eth0:10.1.%d.%d<0>\n%s NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.\n", who,
           host, device, who);
-  fprintf(out, "%s NCCL_SOCKET_IFNAME set by environment to eth0\n%s NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.1.%d.%d<0>\n",
-          who, who, host, device);
+  fprintf(
+      out,
+      "%s NCCL_SOCKET_IFNAME set by environment to eth0\n%s NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.1.%d.%d<0>\n",
+      who, who, host, device);
   fprintf(out, "%s ncclCommInitRank comm 0x%x rank %d nranks %d cudaDev %d nvmlDev %d busId %x000 commId 0x9a0b - Init START\n", who,
           0x5500000 + rank, rank, kRanks, device, device, 0x1b + device * 16);
   for (int channel = 0; channel < 16; ++channel) {
@@ -63,24 +65,28 @@ void Write(FILE* out, int64_t bytes) {
       const int rank = static_cast<int>(random() % kRanks);
       switch (random() % 4) {
         case 0:
-          fprintf(out,
-                  "[rank%d]:gpu-%03d:%d:%d [%d] NCCL INFO AllReduce: opCount %" PRIx64
-                  " sendbuff 0x7f11a0000000 recvbuff 0x7f11a0000000 count %u datatype 7 op 0 root 0 comm 0x%x [nranks=256] stream 0x55aa00\n",
-                  rank, rank / 8, 4000 + rank, 13000 + rank, rank % 8, step, static_cast<unsigned>(random() % 1000000), 0x5500000 + rank);
+          fprintf(
+              out,
+              "[rank%d]:gpu-%03d:%d:%d [%d] NCCL INFO AllReduce: opCount %" PRIx64
+              " sendbuff 0x7f11a0000000 recvbuff 0x7f11a0000000 count %u datatype 7 op 0 root 0 comm 0x%x [nranks=256] stream 0x55aa00\n",
+              rank, rank / 8, 4000 + rank, 13000 + rank, rank % 8, step, static_cast<unsigned>(random() % 1000000), 0x5500000 + rank);
           break;
         case 1:
-          fprintf(out, "2026-01-02 03:%02d:%02d,%03d - INFO - [rank %d] iteration %" PRId64 "/ 500000 | consumed samples: %" PRId64
-                       " | elapsed time per iteration (ms): %u.%u | learning rate: 1.500E-04 | lm loss: 2.%06u | grad norm: 0.%03u\n",
+          fprintf(out,
+                  "2026-01-02 03:%02d:%02d,%03d - INFO - [rank %d] iteration %" PRId64 "/ 500000 | consumed samples: %" PRId64
+                  " | elapsed time per iteration (ms): %u.%u | learning rate: 1.500E-04 | lm loss: 2.%06u | grad norm: 0.%03u\n",
                   static_cast<int>(step / 60 % 60), static_cast<int>(step % 60), i, rank, step, step * 1024,
-                  static_cast<unsigned>(2000 + random() % 100), static_cast<unsigned>(random() % 10), static_cast<unsigned>(random() % 1000000),
-                  static_cast<unsigned>(random() % 1000));
+                  static_cast<unsigned>(2000 + random() % 100), static_cast<unsigned>(random() % 10),
+                  static_cast<unsigned>(random() % 1000000), static_cast<unsigned>(random() % 1000));
           break;
         case 2:
-          fprintf(out, "[default%d]:Epoch 0:  %d%%|####      | %" PRId64 "/500000 [12:34<56:78,  3.21it/s, v_num=7, train_loss=2.%03u]\n", rank % 8,
-                  static_cast<int>(step % 100), step, static_cast<unsigned>(random() % 1000));
+          fprintf(out, "[default%d]:Epoch 0:  %d%%|####      | %" PRId64 "/500000 [12:34<56:78,  3.21it/s, v_num=7, train_loss=2.%03u]\n",
+                  rank % 8, static_cast<int>(step % 100), step, static_cast<unsigned>(random() % 1000));
           break;
         default:
-          fprintf(out, "(RayWorkerWrapper pid=%d, ip=10.1.0.%d) INFO 01-02 03:04:05 [loader.py:88] fetched shard %" PRId64 " of dataset web-%d in %u ms\n",
+          fprintf(out,
+                  "(RayWorkerWrapper pid=%d, ip=10.1.0.%d) INFO 01-02 03:04:05 [loader.py:88] fetched shard %" PRId64
+                  " of dataset web-%d in %u ms\n",
                   4000 + rank, rank / 8, step, rank, static_cast<unsigned>(random() % 300));
       }
     }
@@ -88,7 +94,8 @@ void Write(FILE* out, int64_t bytes) {
   for (int rank = 0; rank < kRanks; ++rank) {
     fprintf(out,
             "[rank%d]:[E102 03:04:05.408271257 ProcessGroupNCCL.cpp:607] [Rank %d] Watchdog caught collective operation timeout: "
-            "WorkNCCL(SeqNum=9912, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600041 milliseconds before timing out.\n",
+            "WorkNCCL(SeqNum=9912, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600041 milliseconds before "
+            "timing out.\n",
             rank, rank);
   }
 }
@@ -186,8 +193,8 @@ int main(int argc, char** argv) {
   for (const auto& signature : Signatures().signature()) patterns += static_cast<size_t>(signature.patterns_size());
   for (const auto& reader : ringscope::ingest::LineReaders()) patterns += reader.triggers.size();
   printf("log of %d ranks: %.0f MB, %" PRIu64 " lines, %zu patterns\n", kRanks, megabytes, evidence.files[0].lines, patterns);
-  printf("ringscope: %6.1f MB/s (%.2f s of one core), %zu events kept, peak memory %ld MiB\n", megabytes / seconds, seconds, evidence.events.size(),
-         usage.ru_maxrss / 1024);
+  printf("ringscope: %6.1f MB/s (%.2f s of one core), %zu events kept, peak memory %ld MiB\n", megabytes / seconds, seconds,
+         evidence.events.size(), usage.ru_maxrss / 1024);
   const double grep = Grep(log, dir);
   if (grep > 0) {
     printf("grep -E:   %6.1f MB/s (%.2f s of one core); ringscope is %.2f times as fast\n", megabytes / grep, grep, grep / seconds);

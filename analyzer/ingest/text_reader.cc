@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "analyzer/ingest/block_filter.h"
 #include "analyzer/ingest/readers.h"
 #include "analyzer/ingest/signature_matcher.h"
 #include "analyzer/ingest/text_line.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr size_t kHead = 1 << 16;
 // A flood of the same line tells no more than a few of them.
 constexpr uint32_t kMostEventsOfAKind = 256;  // one signature, one file
+// Compiling the filter takes as long as reading some megabytes without it.
+constexpr uint64_t kFilterFrom = uint64_t{32} << 20;
 constexpr uint64_t kMostDocument = uint64_t{1} << 30;
 
 std::string Quote(std::string_view text) {
@@ -66,13 +69,22 @@ class Reading {
 
   // Lines of a terminal that wrapped at this width are put together again; 0: it did not. (`head`: the first lines.)
   void FindWrapWidth(std::string_view head) {
-    size_t longest = 0, times = 0;
+    std::vector<std::string_view> lines;
     for (size_t start = 0, end; (end = head.find('\n', start)) != head.npos; start = end + 1) {
-      const size_t n = end - start - (end > start && head[end - 1] == '\r' ? 1 : 0);
-      times = n == longest ? times + 1 : n > longest ? 1 : times;
-      longest = std::max(longest, n);
+      lines.push_back(head.substr(start, end - start));
+      if (lines.back().ends_with('\r')) lines.back().remove_suffix(1);
     }
-    wrap_ = times >= 2 && longest >= 60 && longest <= 400 ? longest : 0;
+    size_t longest = 0;
+    for (const std::string_view line : lines) longest = std::max(longest, line.size());
+    if (longest < 60 || longest > 400) return;
+    // Most lines of that width must go on in the next one, else the longest line is just that.
+    size_t full = 0, continued = 0;
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      if (lines[i].size() != longest) continue;
+      ++full;
+      continued += Continues(lines[i + 1]);
+    }
+    if (continued >= 2 && continued * 2 >= full) wrap_ = longest;
   }
 
   void Line(std::string_view raw) {
@@ -95,6 +107,26 @@ class Reading {
       }
     }
     Whole(raw);
+  }
+
+  // A block of whole lines, each with its newline.
+  void Block(std::string_view block) {
+    seen_ += block.size();
+    BlockFilter* filter = wrap_ == 0 && seen_ > kFilterFrom ? BlockFilter::All() : nullptr;
+    const std::vector<size_t>* matches = filter == nullptr ? nullptr : &filter->Scan(block);
+    size_t next = 0;
+    for (size_t start = 0, end; start < block.size(); start = end + 1) {
+      end = block.find('\n', start);
+      if (matches != nullptr) {
+        while (next < matches->size() && (*matches)[next] < start) ++next;
+        const bool matters = next < matches->size() && (*matches)[next] <= end;
+        if (!matters && engaged_.empty() && end - start <= kMaxLine) {
+          ++line_;
+          continue;
+        }
+      }
+      Line(block.substr(start, end - start));
+    }
   }
 
   void End() {
@@ -146,6 +178,7 @@ class Reading {
   }
 
   void Piece(std::string_view raw) {
+    if (raw.empty() && engaged_.empty()) return;
     const TextLine line = cleaner_.Clean(raw, {context_.file, line_});
     matcher_.Match(line.text, &hits_);
     for (const auto& [signature, pattern] : hits_.signatures) Keep(*signature, *pattern, line);
@@ -184,6 +217,7 @@ class Reading {
   std::vector<int> engaged_;
   absl::flat_hash_map<std::string, uint32_t> counts_;
   uint32_t line_ = 0, held_line_ = 0;
+  uint64_t seen_ = 0;
   size_t wrap_ = 0;
   std::string held_;  // a line that fills the terminal's width and may go on
   uint64_t long_lines_ = 0;
@@ -262,11 +296,9 @@ absl::Status ReadText(const std::string& path, std::string head, ByteSource* sou
   reading.FindWrapWidth(std::string_view(buffer).substr(0, kHead));
   uint64_t done = 0;
   while (true) {
-    size_t start = 0;
-    for (size_t end = buffer.find('\n'); end != buffer.npos; end = buffer.find('\n', start)) {
-      reading.Line(std::string_view(buffer).substr(start, end - start));
-      start = end + 1;
-    }
+    const size_t last = buffer.rfind('\n');
+    const size_t start = last == buffer.npos ? 0 : last + 1;
+    reading.Block(std::string_view(buffer).substr(0, start));
     done += start;
     if (progress) progress(path, done, 0);
     buffer.erase(0, start);

@@ -15,11 +15,11 @@
 namespace ringscope::ingest {
 namespace {
 
+using ringscope::testing::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ringscope::testing::TempDir;
 
 const char kFull[] = "n1:70:88 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device";
 
@@ -88,7 +88,8 @@ TEST(ReadText, AnEndlessLineAtTheEnd) {
 }
 
 TEST(ReadText, OddBytesInAQuoteBecomeValidUtf8) {
-  const auto e = Read(std::string("n1\xff:70:88 [0] NCCL WARN Call to posix_fallocate failed : No space left on device \xc3\xa4 \xed\xa0\x80 \x01\n"));
+  const auto e = Read(
+      std::string("n1\xff:70:88 [0] NCCL WARN Call to posix_fallocate failed : No space left on device \xc3\xa4 \xed\xa0\x80 \x01\n"));
   ASSERT_THAT(e.events, SizeIs(1));
   EXPECT_THAT(e.events[0].text, HasSubstr("\xc3\xa4 ??? "));
 }

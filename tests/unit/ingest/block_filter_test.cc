@@ -1,0 +1,76 @@
+#include "analyzer/ingest/block_filter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "analyzer/ingest/readers.h"
+#include "analyzer/ingest/signature_matcher.h"
+#include "analyzer/ingest/text_line.h"
+#include "analyzer/ingest/text_reader.h"
+#include "catalog/catalog.h"
+
+namespace ringscope::ingest {
+namespace {
+
+TEST(BlockFilter, AnchorsGoAndClassesStay) {
+  EXPECT_EQ(WithoutAnchors("^GPU \\d+: x\\.?$"), "GPU \\d+: x\\.?");
+  EXPECT_EQ(WithoutAnchors("[^ ]+\\^\\$[$^]"), "[^ ]+\\^\\$[$^]");
+  EXPECT_EQ(WithoutAnchors("(?:^|\\s)a\\b[]x^]$"), "(?:|\\s)a[]x^]");
+  EXPECT_EQ(WithoutAnchors("[^]x]^"), "[^]x]");
+}
+
+// What the matcher finds in a cleaned line, the filter must not pass over, however the line is wrapped or damaged.
+TEST(BlockFilter, PassesOverNoLineThatMatches) {
+  BlockFilter* filter = BlockFilter::All();
+  if (filter == nullptr) GTEST_SKIP() << "built without Vectorscan";
+  const auto& matcher = SignatureMatcher::All();
+  std::mt19937 random(3);
+  const char* const wrappers[] = {
+      "", "[rank5]: ", "[1,12]<stderr>:", "2026-01-02T03:04:05Z ", "> ", "\x1b[36m(RayWorker pid=7)\x1b[0m ", "10%|#\r"};
+  int checked = 0;
+  for (const auto& signature : catalog::Signatures().signature()) {
+    for (const std::string& example : signature.examples()) {
+      const std::string line = wrappers[random() % 7] + example + (random() % 2 ? "\r" : "");
+      LineCleaner cleaner;
+      SignatureMatcher::Hits hits;
+      bool matches = false;
+      for (size_t start = 0, end; start <= line.size(); start = end + 1) {
+        end = std::min(line.find('\r', start), line.size());
+        matches |= matcher.Match(cleaner.Clean(std::string_view(line).substr(start, end - start), {0, 1}).text, &hits);
+      }
+      if (!matches) continue;
+      const std::string block = "an innocent line\n" + line + "\nanother\n";
+      const auto& ends = filter->Scan(block);
+      const size_t begin = 17;
+      EXPECT_TRUE(std::any_of(ends.begin(), ends.end(), [&](size_t at) { return at >= begin && at <= begin + line.size(); })) << line;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 0);
+}
+
+// The same events with the filter (a long log) and without (short ones).
+TEST(BlockFilter, ALongLogGivesTheSameEvents) {
+  std::string filler;
+  while (filler.size() < (33u << 20)) filler += "step 1 loss 2.0 nothing to see here, a line as any other in a job's log\n";
+  std::string examples;
+  for (const auto& signature : catalog::Signatures().signature()) {
+    for (const std::string& example : signature.examples()) examples += example + "\r\n";
+  }
+  model::Evidence with, without;
+  ASSERT_TRUE(ReadTextBytes("long", filler + examples, &with).ok());
+  ASSERT_TRUE(ReadTextBytes("short", examples, &without).ok());
+  ASSERT_EQ(with.events.size(), without.events.size());
+  const auto offset = static_cast<uint32_t>(std::count(filler.begin(), filler.end(), '\n'));
+  for (size_t i = 0; i < with.events.size(); ++i) {
+    EXPECT_EQ(with.events[i].signature, without.events[i].signature);
+    EXPECT_EQ(with.events[i].where.line, without.events[i].where.line + offset);
+    EXPECT_EQ(with.events[i].text, without.events[i].text);
+  }
+  EXPECT_EQ(with.settings.size(), without.settings.size());
+}
+
+}  // namespace
+}  // namespace ringscope::ingest
