@@ -13,6 +13,7 @@
 #include "analyzer/ingest/readers.h"
 #include "analyzer/ingest/signature_matcher.h"
 #include "analyzer/ingest/text_line.h"
+#include "analyzer/ingest/utf16.h"
 #include "analyzer/model/views.h"
 
 namespace ringscope::ingest {
@@ -253,6 +254,12 @@ absl::Status ReadDocument(const DocumentReaderType& reader, std::string bytes, B
 
 bool LooksLikeText(std::string_view head) {
   if (head.empty()) return false;
+  if (LooksLikeUtf16(head)) {
+    std::string decoded;
+    const auto nothing = BytesSource({});
+    (void)Utf16Source(std::string(head), nothing.get()).More(&decoded);
+    return LooksLikeText(decoded);
+  }
   size_t odd = 0;
   for (const char c : head) {
     const auto byte = static_cast<unsigned char>(c);
@@ -265,6 +272,11 @@ bool IsDocument(std::string_view head) { return DocumentOf(head) != nullptr; }
 
 absl::Status ReadText(const std::string& path, std::string head, ByteSource* source, model::Evidence* evidence,
                       std::vector<model::Record>* records, const Progress& progress) {
+  if (head.size() < 2) (void)source->More(&head);  // an error is met again below
+  if (LooksLikeUtf16(head)) {
+    Utf16Source decoded(std::move(head), source);
+    return ReadText(path, "", &decoded, evidence, records, progress);
+  }
   absl::Status status;
   bool more = true;
   std::string buffer = std::move(head);

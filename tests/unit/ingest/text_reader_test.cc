@@ -112,6 +112,18 @@ TEST(ReadText, TablesOfEqualWidthAreNotJoined) {
   EXPECT_THAT(e.events, SizeIs(2));
 }
 
+TEST(ReadText, Utf16WithAByteOrderMark) {
+  for (const bool big : {false, true}) {
+    std::string bytes = big ? "\xfe\xff" : "\xff\xfe";
+    for (const char c : std::string(kFull) + "\r\n") bytes += big ? std::string{0, c} : std::string{c, 0};
+    bytes += big ? std::string("\xd8\x3d\xde\x00\xdc\x00\x00", 7) : std::string("\x3d\xd8\x00\xde\x00\xdc\x00", 7);
+    EXPECT_TRUE(LooksLikeText(bytes));
+    EXPECT_THAT(Read(bytes).events, SizeIs(1));
+  }
+  EXPECT_THAT(Read("\xff\xfe").events, IsEmpty());
+  EXPECT_THAT(Read("\xff").events, IsEmpty());
+}
+
 TEST(ReadText, EmptyAndNewlinesOnly) {
   EXPECT_THAT(Read("").events, IsEmpty());
   EXPECT_EQ(Read("\n\n\n").files[0].lines, 3u);
