@@ -18,7 +18,7 @@ void OneSpace(Scan* s) { s->Char(' '); }
 bool TorchTag(Scan* s, TextLine* line) {
   Scan a = *s;
   int64_t n = 0;
-  if (a.Literal("[rank") && a.Number(&n, 1, 6) && a.Literal("]:")) {
+  if (a.Literal("[rank") && a.Number(&n, 1, 6) && (a.Literal("]:") || a.Literal("] "))) {  // scripts write the tag without a colon
     line->by.rank = static_cast<int>(n);
   } else if (a = *s; a.Literal("[default") && a.Number(&n, 1, 4) && a.Literal("]:")) {
     line->by.local_rank = static_cast<int>(n);
@@ -231,6 +231,13 @@ void TorchRank(std::string_view text, TextLine* line) {
   const std::string_view head = text.substr(0, 160);
   const size_t at = head.find("Rank ");
   if (at == head.npos || at == 0 || (head[at - 1] != '[' && head[at - 1] != ' ')) return;
+  // In a group that does not span the job this is the rank within the group: "[PG ID 2 PG GUID 9(tp) Rank 1]".
+  if (const size_t group = head.rfind("[PG ", at); group != head.npos) {
+    Scan id(head.substr(group + 4));
+    int64_t n = 0;
+    id.Literal("ID ");
+    if (!id.Number(&n) || n != 0) return;
+  }
   Scan a(head.substr(at + 5));
   int64_t rank = 0;
   if (a.Number(&rank, 1, 6) && a.Char(']')) line->by.rank = static_cast<int>(rank);

@@ -62,6 +62,15 @@ void ResolveSpeakers(Evidence* evidence) {
   for (Version& v : evidence->versions) resolve(&v.by);
   for (TransportLine& t : evidence->plan.transports) resolve(&t.by);
   for (LogRank& r : evidence->log_ranks) resolve(&r.by);
+  WorkFacts& work = evidence->work;
+  for (WorkTimeout& t : work.timeouts) resolve(&t.by);
+  for (WorkCursor& c : work.cursors) resolve(&c.by);
+  for (Exception& e : work.exceptions) resolve(&e.by);
+  for (ProcessEnd& e : work.ends) {
+    resolve(&e.by);
+    if (e.ranks.empty() && e.by.rank >= 0) e.ranks = {e.by.rank};
+  }
+  for (HostWork& h : work.host_work) resolve(&h.by);
 }
 
 int RankOfGpu(const Evidence& evidence, std::string_view host, BusId bus_id) {
