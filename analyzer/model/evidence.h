@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analyzer/model/bus_id.h"
+#include "analyzer/model/evidence_calls.h"
 #include "analyzer/model/evidence_hardware.h"
 #include "analyzer/model/evidence_network.h"
 #include "analyzer/model/evidence_place.h"
@@ -72,6 +73,7 @@ struct LogRank {
   int rank = -1, n_ranks = 0;
   std::string communicator;  // "0x…" commId where printed (2.17+), else the pointer: unique within one process only
   bool has_comm_id = false;
+  std::string pointer;       // "0x…" behind "comm": names it in other lines of the same process
   std::string name;          // commName where printed
   int cuda_device = -1, nvml_device = -1;
   std::optional<BusId> bus_id;
@@ -88,6 +90,7 @@ struct Evidence {
   std::vector<Setting> settings;
   std::vector<Version> versions;
   std::vector<LogRank> log_ranks;
+  CallFacts calls;              // what was asked of NCCL, from its own log
   PlanFacts plan;               // rings, trees, transports, topology
   HardwareFacts hardware;       // GPUs, links, counters, fabric
   NetworkFacts network;         // NICs, ports, GIDs, interfaces
