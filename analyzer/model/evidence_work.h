@@ -125,17 +125,6 @@ struct HostWork {
   Stamp time;
 };
 
-// How long one step took and where the time went, by a training log.
-struct StepTime {
-  int64_t step = -1;
-  double total_s = 0;
-  std::vector<std::pair<std::string, double>> parts;  // seconds, by the log's own names
-  int worker = -1;                                    // of whom the line singles out
-  std::string text;
-  Where where;
-  Speaker by;
-};
-
 struct WorkFacts {
   std::vector<WorkTimeout> timeouts;
   std::vector<WorkCursor> cursors;
@@ -144,7 +133,6 @@ struct WorkFacts {
   std::vector<Exception> exceptions;  // by file and line of the exception's own line
   std::vector<ProcessEnd> ends;
   std::vector<HostWork> host_work;
-  std::vector<StepTime> steps;
 };
 
 }  // namespace ringscope::model
