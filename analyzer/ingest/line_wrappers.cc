@@ -54,18 +54,24 @@ bool SrunTask(Scan* s, TextLine* line) {
   return true;
 }
 
-// "(RayWorkerWrapper pid=7, ip=10.0.0.2) ", "(Worker_TP1 pid=9) ".
+// "(RayWorkerWrapper pid=7, ip=10.0.0.2) ", "(Worker_TP1 pid=9) ", "(PolicyWorker[rank=9] pid=7) ".
 bool ActorTag(Scan* s, TextLine* line) {
   Scan a = *s;
   int64_t pid = 0;
   if (!a.Char('(')) return false;
-  const std::string_view name = a.While([](char c) { return Scan::HostChar(c) || c == ':'; });
+  const std::string_view name =
+      a.While([](char c) { return Scan::HostChar(c) || c == ':' || c == '[' || c == '=' || c == ']'; });
   if (name.empty() || !a.Literal(" pid=") || !a.Number(&pid)) return false;
   std::string_view ip;
   if (a.Literal(", ip=")) ip = a.While([](char c) { return c != ')'; });
   if (!a.Char(')')) return false;
   line->by.pid = pid;
   if (!ip.empty()) line->by.host = ip;
+  if (const size_t named = name.find("[rank="); named != name.npos) {
+    Scan number(name.substr(named + 6));
+    int64_t rank = 0;
+    if (number.Number(&rank, 1, 6)) line->by.rank = static_cast<int>(rank);
+  }
   if (const size_t tp = name.rfind("_TP"); tp != name.npos) {
     Scan number(name.substr(tp + 3));
     int64_t rank = 0;

@@ -1,5 +1,5 @@
 // What frameworks, launchers and schedulers said of a job's work: timeouts, cursors, mismatches, exceptions, ends of processes,
-// what the host was busy with, step times.
+// what the host was busy with.
 #ifndef RINGSCOPE_ANALYZER_MODEL_EVIDENCE_WORK_H_
 #define RINGSCOPE_ANALYZER_MODEL_EVIDENCE_WORK_H_
 

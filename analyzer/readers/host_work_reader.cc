@@ -50,11 +50,15 @@ const std::vector<std::pair<Rule, std::unique_ptr<RE2>>>& Rules() {
          R"(index|samples?)|generating (?:train|test|validation) split|creating (?:index|cache)|)"
          R"(caching (?:dataset|images|labels)|scanning (?:images|labels))\b)",
          false},
+        // Bars of the datasets library carry its function's name alone.
+        {Kind::kPreprocess,
+         R"((?i)^\s*(?:map|filter|flattening the indices|extracting|casting|sorting|sharding|packing|truncating)\b[^|]{0,40}:\s+\d+%\|)",
+         false},
         {Kind::kDownload, R"((?i)\b(?:downloading|fetching \d+ files|resolving data files)\b)", false},
         {Kind::kLoad, R"((?i)\b(?:loading (?:checkpoint shards|safetensors|weights|dataset|model|checkpoint|state))\b)", false},
         {Kind::kEvaluate,
-         R"((?i)\b(?:evaluat(?:e|ing|ion)|eval(?:uation)? (?:step|batch|loop)|eval:|validat(?:ing|)"
-         R"(ion)\b.{0,20}(?:step|batch|epoch|\d+%)|\*\*\*\*\* running evaluation)\b)",
+         R"((?i)\b(?:evaluat(?:e|ing|ion)\b|eval(?:uation)?(?::| step| batch| loop)|)"
+         R"(validat(?:ing|ion)\b.{0,20}(?:step|batch|epoch|\d+%)))",
          false},
         {Kind::kCompile, R"((?i)\b(?:torch\.compile|autotune|compiling|jit-compiling|building extension|ninja: )\b)", false},
     };
@@ -161,10 +165,11 @@ const RegisterReader kRegister(LineReaderType{
     {R"((?i)\b(?:tokeniz|tokenis|preprocess|grouping texts|packing|converting format|filtering|)"
      R"(map \(num_proc|building (?:train|valid|dataset|index|sample)|generating (?:train|)"
      R"(test|validation) split|caching (?:dataset|images|labels)|scanning (?:images|labels)))",
+     R"((?i)^\s*(?:map|filter|flattening the indices|extracting|casting|sorting|sharding|packing|truncating)\b[^|]{0,40}:\s+\d+%\|)",
      R"((?i)\b(?:downloading|fetching \d+ files|resolving data files|loading (?:checkpoint|safetensors|weights|dataset|model|state)))",
      R"((?i)\b(?:saving|saved|save_checkpoint|save_pretrained|writing checkpoint|checkpoint save|)"
      R"(start(?:ed|ing)? (?:to )?(?:save|saving|checkpoint)))",
-     R"((?i)\b(?:evaluat(?:e|ing|ion)|eval(?:uation)? (?:step|batch|loop)|eval:|validat(?:ing|ion))\b)",
+     R"((?i)\b(?:evaluat(?:e|ing|ion)\b|eval(?:uation)?(?::| step| batch| loop)|validat(?:ing|ion)\b))",
      R"((?i)\b(?:exhausted|ran out|depleted)\b)", R"((?i)\b\d+ (?:batches|steps|iterations)\b)",
      R"((?i)\b(?:torch\.compile|autotune|compiling|jit-compiling|building extension))"},
     [](const FileContext& context) -> std::unique_ptr<LineReader> { return std::make_unique<HostWorkLines>(context); }});

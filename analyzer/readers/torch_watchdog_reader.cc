@@ -39,7 +39,8 @@ class Watchdog : public LineReader {
   bool Line(const TextLine& line) override {
     if (!open_.empty()) {
       // The terminal's or the mail's line break stands inside a token: join without a space.
-      if (!Contains(line.text, "Watchdog caught") && !(Contains(line.text, "CCL(") && Contains(open_, "CCL("))) {
+      if (!line.text.starts_with("[") && !Contains(line.text, "last enqueued") && !Contains(line.text, "Watchdog caught") &&
+          !(Contains(line.text, "CCL(") && Contains(open_, "CCL("))) {
         open_ += std::string(line.text.substr(0, kMostJoined));
         return Timeout(open_line_, open_, /*last=*/++joined_ > 2 || open_.size() > kMostJoined);
       }
@@ -118,10 +119,12 @@ class Watchdog : public LineReader {
   // Returns true when the line goes on behind a break. Never reads a line as a whole before its end was seen or given up.
   bool Timeout(const model::WorkTimeout& head, const std::string text, bool last) {  // NOLINT: a copy, open_ is cleared
     static const RE2& work = *new RE2(R"(Work\w{0,12}\((.*)$)");
-    static const RE2& whole = *new RE2(R"(\) ran for (\d{1,15}) milliseconds)");
+    static const RE2& whole = *new RE2(R"(Timeout\(ms\)=\d+\))");
+    static const RE2& ran = *new RE2(R"(\) ran for (\d{1,15}) milliseconds)");
     std::string inside;
     model::WorkTimeout timeout = head;
-    const bool complete = RE2::PartialMatch(text, whole, &timeout.ran_ms);
+    RE2::PartialMatch(text, ran, &timeout.ran_ms);
+    const bool complete = RE2::PartialMatch(text, whole);
     if (!complete && !last) return true;
     open_.clear();
     if (!RE2::PartialMatch(text, work, &inside)) return false;

@@ -64,6 +64,7 @@ class Tracebacks : public LineReader {
       told_rank_ = named;
       return Waiting();
     }
+    if (Uncaught(line, text)) return Waiting();
     if (Contains(text, "Traceback (most recent call last)")) {
       Begin(line, text);
       return Waiting();
@@ -141,6 +142,28 @@ class Tracebacks : public LineReader {
     Keep(line, std::move(type), message, open);
   }
 
+  // What ends a process from C++: "watchdog thread terminated with exception: …" of torch, "what():  …" of the runtime behind
+  // "terminate called". Told without a traceback.
+  bool Uncaught(const TextLine& line, std::string_view text) {
+    static const RE2& watchdog = *new RE2(R"(watchdog thread terminated with exception: (.*)$)");
+    static const RE2& what = *new RE2(R"(^\s*what\(\):\s+(.*)$)");
+    static const RE2& terminate = *new RE2(R"(terminate called after throwing an instance of '([\w:]{1,100})')");
+    std::string message;
+    if (RE2::PartialMatch(Piece(text), terminate, &cpp_type_)) return true;
+    const bool of_watchdog = RE2::PartialMatch(Piece(text), watchdog, &message);
+    if (!of_watchdog && !RE2::PartialMatch(Piece(text), what, &message)) return false;
+    auto& all = context_.evidence->work.exceptions;
+    if (message.empty() || all.size() >= kMostExceptions) return true;
+    model::Exception e;
+    e.type = of_watchdog || cpp_type_.empty() ? "c10::Error" : cpp_type_;
+    e.message = QuoteOf(message);
+    e.where = line.where;
+    e.by = line.by;
+    e.time = line.time;
+    all.push_back(std::move(e));
+    return true;
+  }
+
   static bool LooksLikeType(std::string_view type) {
     const size_t dot = type.rfind('.');
     const std::string_view last = dot == type.npos ? type : type.substr(dot + 1);
@@ -199,13 +222,15 @@ class Tracebacks : public LineReader {
 
   const FileContext& context_;
   std::map<Key, Open> open_;
-  int waiting_ = 0;     // speakers with something open
-  int told_rank_ = -1;  // named by a heading just above
+  std::string cpp_type_;  // of the last "terminate called"
+  int waiting_ = 0;       // speakers with something open
+  int told_rank_ = -1;    // named by a heading just above
 };
 
 const RegisterReader kRegister(LineReaderType{
     "Python traceback",
-    {R"(Traceback \(most recent call last\))", R"((?:^|[\s.])[A-Z]\w*(?:Error|Exception|Expired): ?\S)",
+    {R"(Traceback \(most recent call last\))", R"(watchdog thread terminated with exception: )", R"(^\s*what\(\):\s+\S)",
+     R"(terminate called after throwing an instance)", R"((?:^|[\s.])[A-Z]\w*(?:Error|Exception|Expired): ?\S)",
      R"(^(?:[a-z_]\w*\.)+[A-Z]\w*(?:Error|Exception|Interrupt):\s*$)", R"(-- Process \d+ terminated with the following error)",
      R"(^\s*rank\s+: \d+ \(local_rank: \d+\))", R"(During handling of the above exception|was the direct cause of the following)"},
     [](const FileContext& context) -> std::unique_ptr<LineReader> { return std::make_unique<Tracebacks>(context); }});

@@ -110,6 +110,23 @@ TEST(TorchWatchdog, ToldTwiceGluedAndBroken) {
   EXPECT_EQ(evidence.work.timeouts[1].numel_out, 113u);
 }
 
+TEST(TorchWatchdog, ShortenedLinesAndActorsWithARank) {
+  const auto evidence = Read(
+      "[rank9]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=167, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+      "Timeout(ms)=600000)\n"
+      "[rank14]: failure detected by watchdog at work sequence id: 167 PG status: last enqueued work: 167, last completed work: 166\n"
+      "(PolicyWorker[rank=8] pid=309) [rank8]:[E129 16:38:47.801786726 ProcessGroupNCCL.cpp:1858] [PG ID 0 PG GUID 0(default_pg) Rank "
+      "8] "
+      "Received a dump signal due to a collective timeout from this local rank and we will try our best to dump the debug info. Last "
+      "enqueued NCCL work: 166, last completed NCCL work: 166.This is\n");
+  ASSERT_THAT(evidence.work.timeouts, SizeIs(1));
+  EXPECT_EQ(evidence.work.timeouts[0].by.rank, 9);
+  ASSERT_THAT(evidence.work.cursors, SizeIs(2));
+  EXPECT_EQ(evidence.work.cursors[0].by.rank, 14);
+  EXPECT_EQ(evidence.work.cursors[1].by.rank, 8);
+  EXPECT_EQ(evidence.work.cursors[1].by.pid, 309);
+}
+
 TEST(TorchMismatch, FingerprintsWithAndWithoutSequenceAndComma) {
   const auto evidence = Read(
       "[rank1]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint("

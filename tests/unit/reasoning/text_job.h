@@ -1,0 +1,42 @@
+// From texts to a diagnosis, as `ringscope diagnose` goes, for tests of finders that read evidence.
+#ifndef RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
+#define RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyzer/ingest/text_reader.h"
+#include "analyzer/reasoning/finder.h"
+
+namespace ringscope::reasoning {
+
+inline Diagnosis DiagnoseTexts(const std::map<std::string, std::string>& files) {
+  model::Job job;
+  for (const auto& [name, text] : files) {
+    EXPECT_TRUE(ingest::ReadTextBytes(name, text, &job.evidence).ok());
+  }
+  model::ResolveSpeakers(&job.evidence);
+  return Diagnose(job);
+}
+
+// Of the first finding.
+inline Kind::Value FirstKind(const Diagnosis& d) { return d.findings().empty() ? Kind::none : d.findings(0).kind(); }
+inline std::vector<int> FirstRanks(const Diagnosis& d) {
+  if (d.findings().empty()) return {};
+  return {d.findings(0).who().ranks().begin(), d.findings(0).who().ranks().end()};
+}
+inline std::vector<int> FirstCollateral(const Diagnosis& d) {
+  if (d.findings().empty()) return {};
+  return {d.findings(0).collateral().ranks().begin(), d.findings(0).collateral().ranks().end()};
+}
+inline std::string FirstCause(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).cause().id(); }
+// All the words of the first finding.
+inline std::string FirstText(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).ShortDebugString(); }
+
+}  // namespace ringscope::reasoning
+
+#endif  // RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
