@@ -68,7 +68,8 @@ std::string WhoText(const Who& who) {
     parts.push_back(std::move(text));
   };
   names(who.hosts(), "on ");
-  names(who.gpus(), "GPU ");
+  // Some say it themselves: "GPU 3 (0000:61:00.0)".
+  names(who.gpus(), who.gpus_size() > 0 && who.gpus(0).rfind("GPU ", 0) == 0 ? "" : "GPU ");
   names(who.links(), "link ");
   names(who.communicators(), "in ");
   return parts.empty() ? "nobody" : absl::StrJoin(parts, ", ");
