@@ -69,7 +69,9 @@ class Tracebacks : public LineReader {
       Begin(line, text);
       return Waiting();
     }
-    const auto it = open_.find(KeyOf(line.by));
+    auto it = open_.find(KeyOf(line.by));
+    // Some loggers tag the first line of a message only: what follows without any tag belongs to the traceback that began last.
+    if (it == open_.end() && KeyOf(line.by) == KeyOf({})) it = open_.find(last_begun_);
     Open* open = it == open_.end() ? nullptr : &it->second;
     if (open != nullptr && open->in_frames) {
       Inside(line, text, open);
@@ -99,7 +101,8 @@ class Tracebacks : public LineReader {
 
   void Begin(const TextLine& line, std::string_view text) {
     if (open_.size() >= kMostOpen) open_.clear(), waiting_ = 0;
-    Open& open = open_[KeyOf(line.by)];
+    last_begun_ = KeyOf(line.by);
+    Open& open = open_[last_begun_];
     open.exception = {};
     open.exception.chained_before = open.chained;
     open.chained = false;
@@ -194,9 +197,10 @@ class Tracebacks : public LineReader {
     auto& all = context_.evidence->work.exceptions;
     model::Exception* last = nullptr;
     for (size_t i = all.size(), looked = 0; i-- > 0 && last == nullptr && looked < 64; ++looked) {
-      if (all[i].where.file == line.where.file && KeyOf(all[i].by) == KeyOf(line.by)) last = &all[i];
+      if (all[i].where.file == line.where.file && (KeyOf(all[i].by) == KeyOf(line.by) || KeyOf(line.by) == KeyOf({}))) last = &all[i];
     }
-    const bool log = text.empty() || text[0] == '[' || Contains(text, "Exception raised from") || Contains(text, "NCCL INFO");
+    const bool log = text.empty() || (text[0] == '[' && !text.starts_with("[/") && !text.starts_with("[.")) ||
+                     Contains(text, "Exception raised from") || Contains(text, "NCCL INFO");
     if (last == nullptr || log || last->more.size() >= kMostMore || last->where.line + 8 < line.where.line) {
       Wait(open, false, false);
       return false;
@@ -222,6 +226,7 @@ class Tracebacks : public LineReader {
 
   const FileContext& context_;
   std::map<Key, Open> open_;
+  Key last_begun_ = KeyOf({});
   std::string cpp_type_;  // of the last "terminate called"
   int waiting_ = 0;       // speakers with something open
   int told_rank_ = -1;    // named by a heading just above

@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "analyzer/model/ranks_text.h"
@@ -11,6 +12,23 @@
 
 namespace ringscope::reasoning {
 namespace {
+
+// Interrupted by hand: the traceback shows where the rank stood.
+const model::Exception* InterruptedInCollective(const model::Job& job) {
+  static constexpr std::array<const char*, 12> kCalls = {"all_reduce", "all_gather",    "broadcast", "reduce_scatter",     "barrier",
+                                                         "all_to_all", "gather_object", "scatter",   "init_process_group", "send",
+                                                         "recv",       "wait"};
+  for (const Raised& r : RaisedIn(job)) {
+    if (r.nature != Nature::kInterrupt) continue;
+    for (const model::Exception::Frame& frame : r.shown->frames) {
+      if (frame.file.find("distributed") == frame.file.npos && frame.code.find("dist.") == frame.code.npos) continue;
+      for (const char* call : kCalls) {
+        if (frame.function.find(call) != frame.function.npos) return r.shown;
+      }
+    }
+  }
+  return nullptr;
+}
 
 std::vector<Candidate> FindEchoes(const model::Job& job) {
   // Timeouts have a finder that says more.
@@ -30,7 +48,8 @@ std::vector<Candidate> FindEchoes(const model::Job& job) {
     if (IsOwn(r.nature)) return {};
     if (r.nature == Nature::kCommunication) raised.push_back(r.shown);
   }
-  if (stuck.empty() && died.empty() && closed.empty() && raised.empty()) return {};
+  const model::Exception* stopped = raised.empty() ? InterruptedInCollective(job) : nullptr;
+  if (stuck.empty() && died.empty() && closed.empty() && raised.empty() && stopped == nullptr) return {};
   std::set<int> ranks = RanksOf(closed);
   for (const model::Exception* e : raised) {
     if (e->by.rank >= 0) ranks.insert(e->by.rank);
@@ -41,6 +60,9 @@ std::vector<Candidate> FindEchoes(const model::Job& job) {
     title = absl::StrCat("The thread that watches the collectives stands still itself",
                          who.empty() ? "" : absl::StrCat(" on ", model::RanksText({who.begin(), who.end()})),
                          ": a CUDA or NCCL call that does not return, or Python's lock; which, the stacks tell");
+  } else if (stopped != nullptr) {
+    title = absl::StrCat(SpeakerText(stopped->by).empty() ? "A process" : SpeakerText(stopped->by),
+                         " was interrupted while it waited in ", FrameText(*stopped), "; for whom, the other ranks' stacks tell");
   } else if (!raised.empty()) {
     title = absl::StrCat(ranks.empty()
                              ? "A process reports"
@@ -53,7 +75,7 @@ std::vector<Candidate> FindEchoes(const model::Job& job) {
     title = "Connections ended because a process of the job went away; its own last words are not in these files";
   }
   Candidate candidate = Say(Kind::undetermined, Confidence::possible, Layer::kReport, std::move(title), "");
-  candidate.state = !stuck.empty() ? State::hang : State::crashed;
+  candidate.state = !stuck.empty() || stopped != nullptr ? State::hang : State::crashed;
   Finding& finding = candidate.finding;
   CiteAll(job, stuck, 3, &finding);
   for (size_t i = 0; i < raised.size() && i < 3; ++i) {
@@ -62,13 +84,14 @@ std::vector<Candidate> FindEchoes(const model::Job& job) {
       if (finding.evidence_size() < 10) Cite(job, raised[i]->where, line, &finding);
     }
   }
+  if (stopped != nullptr) Cite(job, stopped->where, absl::StrCat(ExceptionText(*stopped), " in ", FrameText(*stopped)), &finding);
   CiteAll(job, died, 2, &finding);
   CiteAll(job, closed, 2, &finding);
   for (const int rank : ranks) finding.mutable_collateral()->add_ranks(rank);
   finding.set_refuted_by(
       "the other processes' logs, when all of them end with the same complaint: then the network between them is at fault");
-  if (!stuck.empty()) {
-    SetNext("The stacks of all threads of that process, and its host's kernel log.",
+  if (!stuck.empty() || stopped != nullptr) {
+    SetNext("The stacks of all threads, of all ranks, while they stand still, and the hosts' kernel logs.",
             "gdb -p <pid> -batch -ex 'thread apply all bt'; dmesg -T | grep -iE 'xid|nvrm'", &finding);
   } else {
     SetNext(

@@ -82,6 +82,8 @@ std::string Who(const Ends& ends, const char* otherwise) {
   return text;
 }
 
+const char* Was(const Ends& ends) { return ends.ranks.size() > 1 ? " were " : " was "; }
+
 Candidate Put(const model::Job& job, Ends ends, Candidate candidate) {
   candidate.stops_job = true;
   candidate.state = State::crashed;
@@ -184,15 +186,15 @@ void FindKills(const model::Job& job, std::vector<Candidate>* found) {
   const bool everybody = killed > 0 && !memory && ends.ranks.size() > 1;
   if (everybody) ends.ranks.clear();
   const bool twice = memory && killed > 0 && !ends.words.empty();
-  Candidate candidate =
-      Say(Kind::process_exited,
-          twice       ? Confidence::established
-          : everybody ? Confidence::possible
-                      : Confidence::probable,
-          Layer::kHost,
-          memory ? absl::StrCat(Who(ends, "a process"), ": killed because memory of the host (or its limit) ran out")
-                 : absl::StrCat(Who(ends, "a process"), ": killed from outside (SIGKILL); the other ranks' errors follow from it"),
-          "UC-08");
+  Candidate candidate = Say(
+      Kind::process_exited,
+      twice       ? Confidence::established
+      : everybody ? Confidence::possible
+                  : Confidence::probable,
+      Layer::kHost,
+      memory ? absl::StrCat(Who(ends, "a process"), Was(ends), "killed because memory of the host (or its limit) ran out")
+             : absl::StrCat(Who(ends, "a process"), Was(ends), "killed from outside (SIGKILL); the other ranks' errors follow from it"),
+      "UC-08");
   candidate.finding.set_refuted_by(memory ? "a memory limit that was not reached at that time"
                                           : "an error of that process's own before its end");
   SetNext(memory

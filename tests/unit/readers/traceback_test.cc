@@ -85,6 +85,35 @@ TEST(Traceback, ChainsLevelsTablesAndSpawn) {
   EXPECT_EQ(found[4].by.rank, 6);
 }
 
+TEST(Traceback, OnlyTheFirstLineIsTagged) {
+  const auto evidence = Read(
+      "[2025-06-02 03:04:05 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+      "  File \"/s/scheduler.py\", line 2261, in run\n"
+      "    loop()\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.17 GiB.\n"
+      "RuntimeError: Rank 3 failed to pass monitoredBarrier in 1800000 ms\n"
+      " Original exception:\n"
+      "[/g/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.9]:4411\n");
+  const auto& found = evidence.work.exceptions;
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].by.rank, 1);
+  EXPECT_EQ(found[0].frames.size(), 1u);
+  ASSERT_THAT(found[1].more, SizeIs(2));
+  EXPECT_THAT(found[1].more[1], HasSubstr("Connection closed"));
+}
+
+TEST(Traceback, WhatEndsAProcessFromCpp) {
+  const auto evidence = Read(
+      "[rank2]:[E ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 2] Process group watchdog thread terminated with "
+      "exception: CUDA error: an illegal memory access was encountered\n"
+      "terminate called after throwing an instance of 'std::bad_alloc'\n"
+      "  what():  std::bad_alloc\n");
+  const auto& found = evidence.work.exceptions;
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].by.rank, 2);
+  EXPECT_EQ(found[1].type, "std::bad_alloc");
+}
+
 TEST(Traceback, LastLineAloneIsReadAndOtherWordsAreNot) {
   const auto evidence = Read(
       "[rank7] torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"

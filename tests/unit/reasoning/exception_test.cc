@@ -222,5 +222,16 @@ TEST(ProcessEnds, ACrowdThatSrunEndedIsNotToBlame) {
   EXPECT_NE(FirstCause(d), "UC-08");
 }
 
+TEST(Echoes, InterruptedWhileItWaited) {
+  const Diagnosis d =
+      DiagnoseTexts({{"out.log",
+                      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/t.py\", line 9, in step\n"
+                      "[rank0]:     dist.all_reduce(x)\n[rank0]:   File \"/o/torch/distributed/c10d.py\", line 2, in all_reduce\n"
+                      "[rank0]: KeyboardInterrupt\n"}});
+  EXPECT_EQ(FirstKind(d), Kind::undetermined);
+  EXPECT_THAT(FirstRanks(d), IsEmpty());
+  EXPECT_THAT(FirstText(d), HasSubstr("all_reduce"));
+}
+
 }  // namespace
 }  // namespace ringscope::reasoning
