@@ -21,6 +21,7 @@
 #include "analyzer/model/evidence_plan.h"
 #include "analyzer/model/evidence_ras.h"
 #include "analyzer/model/evidence_stack.h"
+#include "analyzer/model/evidence_trials.h"
 #include "analyzer/model/evidence_work.h"
 
 namespace ringscope::model {
@@ -74,10 +75,13 @@ struct LogRank {
   std::string communicator;  // "0x…" commId where printed (2.17+), else the pointer: unique within one process only
   bool has_comm_id = false;
   std::string pointer;       // "0x…" behind "comm": names it in other lines of the same process
-  std::string name;          // commName where printed
+  std::string name;          // the function that made it, where printed ("ncclCommInitRank", 2.22+)
   int cuda_device = -1, nvml_device = -1;
   std::optional<BusId> bus_id;
   bool split = false;        // from ncclCommSplit and the like: `rank` is not a job rank
+  // Not from an init line (n_ranks is 0): a person's note ("rank 2 = PCI 3b:00"), a test program's device table, a warning that
+  // names its own rank. `rank` is a job rank.
+  bool noted = false;
   Where started, completed, ended;  // file -1: no such line
   bool aborted = false;      // `ended` is an abort
   Stamp time;
@@ -97,6 +101,7 @@ struct Evidence {
   RasFacts ras;
   StackFacts stacks;
   WorkFacts work;               // PyTorch's work objects, mismatches, exits, steps
+  std::vector<Trial> trials;    // what people tried, and how it went
   std::map<std::string, uint64_t> uncounted;  // signature -> lines beyond the limit, not kept
 
   bool empty() const { return files.empty(); }
@@ -107,8 +112,11 @@ struct Evidence {
 
 // Gives ranks and hosts to speakers that told only part of it, from the init lines: (host, pid, device) and (host, bus id) name
 // a rank of the largest communicator; a file in which all who said their rank say the same speaks for that rank. Called once,
-// after all files are read. Unknown stays -1: never guessed.
+// after all files are read. A launcher's task number that covers several ranks is taken back. Unknown stays -1: never guessed.
 void ResolveSpeakers(Evidence* evidence);
+
+// "node7" and "node7.cluster": the same machine.
+bool SameHost(std::string_view a, std::string_view b);
 
 // Rank of the largest communicator that drives this GPU: by bus id on a host (or on any host when only one is in the logs), by
 // device index. -1 when unknown or ambiguous.

@@ -1,0 +1,144 @@
+// Communicators that never came up: ranks that did not come, ids that were never given, and inits that all entered and none left.
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analyzer/model/views.h"
+#include "analyzer/reasoning/init_progress.h"
+#include "analyzer/reasoning/nccl_text.h"
+#include "analyzer/reasoning/op_text.h"
+
+namespace ringscope::reasoning {
+namespace {
+
+Candidate NotJoined(const model::Job& job, const std::vector<const model::Event*>& events) {
+  const model::Event& event = *events.front();
+  const int64_t joined = event.Number("joined").value_or(0), total = event.Number("total").value_or(0);
+  Candidate candidate =
+      Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
+          absl::StrCat(std::max<int64_t>(total - joined, 0), " of ", total, " processes are missing at the rendezvous (", joined,
+                       "/", total, " clients joined): who they are and why they did not come is not in these files"),
+          "NC-05", "torch-store-clients");
+  candidate.stops_job = true;
+  candidate.state = State::init_failure;
+  OnlyWaited(events, &candidate.finding);
+  CiteAll(job, events, 4, &candidate.finding);
+  candidate.finding.set_refuted_by("logs that show all processes connected to the store before the timeout");
+  return candidate;
+}
+
+// A rank waited for the id that the first rank of its group has to create.
+Candidate NoId(const model::Job& job, const std::vector<const model::Event*>& events) {
+  const model::Event& event = *events.front();
+  const std::string error(event.Field("error"));
+  const int root = static_cast<int>(event.Number("root").value_or(-1));
+  const bool default_group = Contains(error, "default_pg") || !Contains(error, "key:");
+  const bool timeout = Contains(error, "imeout") || Contains(error, "imed out") || Contains(error, "wait timeout");
+  std::string title =
+      timeout
+          ? absl::StrCat("Rank ", root, default_group ? "" : " of a process group",
+                         " did not give out the NCCL id that the others wait for")
+          : absl::StrCat("The store went away while ranks waited for the NCCL id: the process that holds it (rank 0) is gone");
+  Candidate candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport, title, "NC-05", "torch-store-nccl-id");
+  Finding& finding = candidate.finding;
+  candidate.stops_job = true;
+  candidate.state = State::init_failure;
+  if (default_group && root >= 0 && timeout) {
+    finding.set_confidence(Confidence::probable);
+    finding.mutable_cause()->set_confidence(Confidence::probable);
+    finding.mutable_who()->add_ranks(root);
+  }
+  for (const model::Event* e : events) {
+    const int rank = static_cast<int>(e->Number("rank").value_or(-1));
+    if (default_group && rank >= 0 && rank != root) finding.mutable_collateral()->add_ranks(rank);
+  }
+  CiteAll(job, events, 4, &finding);
+  finding.set_refuted_by("the log of that rank shows that it created the id in time");
+  return candidate;
+}
+
+std::string WhoEntered(const InitProgress& p) {
+  return absl::StrCat(p.started.size(), " of ", p.n_ranks, " ranks entered ", p.function.empty() ? "NCCL's init" : p.function,
+                      " and none came out");
+}
+
+std::optional<Candidate> Incomplete(const model::Job& job) {
+  const InitProgress p = LookAtInit(job);
+  if (p.n_ranks == 0 || p.started.empty() || !p.completed.empty() || p.aborted) return std::nullopt;
+  if (FirstEvent(job, {"nccl-connected", "nccl-tests-ok"}) != nullptr) return std::nullopt;  // nearly through: the log is cut
+  const bool all = static_cast<int>(p.started.size()) == p.n_ranks;
+  Candidate candidate;
+  if (all) {
+    candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
+                    absl::StrCat(WhoEntered(p), "; all are there, so none of them is missing"), "");
+    SetNext(
+        "Stacks of two ranks on different hosts inside the init, and NCCL's own lines about it: they show at which exchange it "
+        "stands.",
+        "gdb -p PID -batch -ex 'thread apply all bt'; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH",
+        &candidate.finding);
+    candidate.finding.set_refuted_by("`Init COMPLETE` lines further on in the logs");
+  } else {
+    std::set<int> absent;
+    for (int rank = 0; rank < p.n_ranks; ++rank) {
+      if (p.started.count(rank) == 0) absent.insert(rank);
+    }
+    // A log of the whole job would have their lines too; files of single ranks may just be missing here.
+    const bool whole_log = p.ranks_in_one_file > 1 && absent.size() * 2 <= static_cast<size_t>(p.n_ranks);
+    candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
+                    absl::StrCat(WhoEntered(p), "; no line of ", RanksText(absent),
+                                 whole_log ? " stands in the job's log" : " is in these files"),
+                    "NC-05");
+    if (whole_log) AddRanks(absent, candidate.finding.mutable_who()->mutable_ranks());
+    SetNext("What the ranks without an `Init START` line do: were they started, did they fail before, where do they stand.",
+            "py-spy dump --pid PID", &candidate.finding);
+    candidate.finding.set_refuted_by("`Init START` lines of those ranks in logs that are not here");
+  }
+  candidate.stops_job = true;
+  candidate.state = State::init_hang;
+  Finding& finding = candidate.finding;
+  AddRanks(p.StartedRanks(), finding.mutable_collateral()->mutable_ranks());
+  size_t cited = 0;
+  for (const auto& [rank, entry] : p.started) {
+    if (cited++ == 4) break;
+    Cite(job, entry->started,
+         absl::StrCat("rank ", rank, " of ", p.n_ranks, " on ", entry->by.host.empty() ? "?" : entry->by.host,
+                      ": Init START, no Init COMPLETE"),
+         &finding);
+  }
+  for (const model::Version* v : NcclVersions(job)) CiteVersion(job, *v, &finding);
+  return candidate;
+}
+
+std::vector<Candidate> FindInit(const model::Job& job) {
+  std::vector<Candidate> found;
+  if (const auto clients = EventsOf(job, {"torch-store-clients"}); !clients.empty()) found.push_back(NotJoined(job, clients));
+  if (const auto id = EventsOf(job, {"torch-store-nccl-id"}); !id.empty()) found.push_back(NoId(job, id));
+  const auto twice = EventsOf(job, {"nccl-rank-checked-in-twice"});
+  const auto counts = EventsOf(job, {"nccl-bootstrap-mismatch"});
+  if (!twice.empty() || !counts.empty()) {
+    const bool again = !twice.empty();
+    const model::Event& event = again ? *twice.front() : *counts.front();
+    std::string title =
+        again ? absl::StrCat("Two processes came as rank ", std::string(event.Field("rank")), " of the same communicator")
+              : absl::StrCat("Processes disagree on the number of ranks: ", std::string(event.Field("mine")), " and ",
+                             std::string(event.Field("theirs")));
+    Candidate candidate =
+        Say(Kind::init_incomplete, Confidence::probable, Layer::kProgram, title, again ? "FW-08" : "NC-05", event.signature);
+    if (again && event.Number("rank")) candidate.finding.mutable_who()->add_ranks(static_cast<int>(*event.Number("rank")));
+    candidate.stops_job = true;
+    candidate.state = State::init_failure;
+    CiteAll(job, again ? twice : counts, 3, &candidate.finding);
+    candidate.finding.set_refuted_by(
+        "every process of the job has its own rank, passes the same number of ranks, and none is left of an earlier run");
+    found.push_back(std::move(candidate));
+  }
+  if (auto incomplete = Incomplete(job)) found.push_back(std::move(*incomplete));
+  return found;
+}
+
+const Register kRegister("init", FindInit);
+
+}  // namespace
+}  // namespace ringscope::reasoning

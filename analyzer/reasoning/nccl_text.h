@@ -1,0 +1,43 @@
+// Shared by the finders that read NCCL's debug log: who speaks, which releases run, settings.
+#ifndef RINGSCOPE_ANALYZER_REASONING_NCCL_TEXT_H_
+#define RINGSCOPE_ANALYZER_REASONING_NCCL_TEXT_H_
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/reasoning/text_evidence.h"
+
+namespace ringscope::reasoning {
+
+// A release of NCCL as one number that compares: 2.28.9 is 22809. 0: not a release.
+int NcclRelease(std::string_view version);
+std::string NcclReleaseText(int release);
+
+// Every version of this component that the input names, each release once, in the order of the input.
+std::vector<const model::Version*> VersionsOf(const model::Job& job, std::string_view component);
+// Releases of NCCL that ran: of its own log and errors, else of package lists. 0 entries when none is named.
+std::vector<const model::Version*> NcclVersions(const model::Job& job);
+void CiteVersion(const model::Job& job, const model::Version& version, Finding* finding);
+
+std::vector<const model::Setting*> SettingsOf(const model::Job& job, std::initializer_list<std::string_view> names);
+void CiteSetting(const model::Job& job, const model::Setting& setting, Finding* finding);
+
+// Ranks and hosts of those who said these lines become the finding's `who`.
+void Accuse(const std::vector<const model::Event*>& events, Finding* finding);
+// Ranks of those who said these lines, and are not accused, become collateral.
+void OnlyWaited(const std::vector<const model::Event*>& events, Finding* finding);
+// Lines of NCCL about a peer or a helper thread that went away.
+std::vector<const model::Event*> PeerLosses(const model::Job& job);
+
+// The largest communicator that is no split: its size, and the entries of one communicator of that size.
+int WorldSize(const model::Job& job);
+// Some communicator of the job's size came up on some rank.
+bool AnyInitComplete(const model::Job& job);
+// Hosts that speak in NCCL's log.
+std::vector<std::string> LogHosts(const model::Job& job);
+
+}  // namespace ringscope::reasoning
+
+#endif  // RINGSCOPE_ANALYZER_REASONING_NCCL_TEXT_H_
