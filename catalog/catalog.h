@@ -14,6 +14,11 @@ const SignatureFile& Signatures();
 // nullptr when there is no such id.
 const Signature* FindSignature(std::string_view id);
 
+// Numbers of drivers (catalog/tables/). nullptr when the number is not in the table.
+const FaultTable& Faults();
+const XidEntry* FindXid(int number);
+const SxidEntry* FindSxid(int number);
+
 }  // namespace ringscope::catalog
 
 #endif  // RINGSCOPE_CATALOG_CATALOG_H_

@@ -89,7 +89,18 @@ bool Time(Scan* s, TextLine* line) {
   if (a.Char('|')) a.Spaces();
   const bool bracket = a.Char('[');
   model::Stamp stamp;
-  if (!TakeDateTime(&a, &stamp) && !TakeTimeOfDay(&a, &stamp)) return false;
+  // journalctl -o short-full: "Wed 2026-08-05 03:12:01 CEST ".
+  Scan weekday = a;
+  if (weekday.While(Scan::Alpha).size() == 3 && weekday.Char(' ') && TakeDateTime(&weekday, &stamp)) {
+    a = weekday;
+    Scan zone = a;
+    OneSpace(&zone);
+    const std::string_view name = zone.While([](char c) { return c >= 'A' && c <= 'Z'; });
+    if (name == "UTC") stamp.clock = model::Stamp::Clock::kRealtime;
+    if (!name.empty() && zone.rest.starts_with(" ")) a = zone;
+  } else if (!TakeDateTime(&a, &stamp) && !TakeTimeOfDay(&a, &stamp)) {
+    return false;
+  }
   if (bracket) {
     // sglang: "[2025-01-02 03:04:05 DP0 TP1] ".
     while (a.Char(' ')) {
@@ -174,10 +185,44 @@ bool SyslogHost(Scan* s, TextLine* line, bool after_stamp) {
   const std::string_view program = a.While([](char c) { return Scan::HostChar(c) || c == '/' || c == '@' || c == '(' || c == ')'; });
   if (program.empty()) return false;
   int64_t pid = 0;
-  if (a.Char('[') && (!a.Number(&pid) || !a.Char(']'))) return false;
+  const bool with_pid = a.Char('[');
+  if (with_pid && (!a.Number(&pid) || !a.Char(']'))) return false;
   if (!a.Literal(": ") && !(a.rest == ":")) return false;
+  // Behind a stamp that every program writes, "EDAC MC0: " of the kernel and "INFO trainer: " of a logger look the same.
+  if (after_stamp && !with_pid && program != "kernel") return false;
   if (stamp.known()) line->time = stamp;
   line->by.host = host;
+  *s = a;
+  return true;
+}
+
+// What "journalctl -o cat", a copied line or Talos leave of it: "kernel: ", "kern: warning: [2026-04-22T21:27:51Z]: ".
+bool KernelTag(Scan* s, TextLine* line) {
+  Scan a = *s;
+  if (a.Literal("kernel: ")) {
+    *s = a;
+    return true;
+  }
+  if (!a.Literal("kern: ") || a.While(Scan::Alpha).empty() || !a.Literal(": [")) return false;
+  model::Stamp stamp;
+  if (!TakeDateTime(&a, &stamp) || !a.Literal("]: ")) return false;
+  line->time = stamp;
+  *s = a;
+  return true;
+}
+
+// "<4>[  12.3] …" of dmesg -r, "4,9921,9370042162,-;…" of /dev/kmsg (its time is in microseconds since boot).
+bool RawKernel(Scan* s, TextLine* line) {
+  Scan a = *s;
+  int64_t n = 0, us = 0;
+  if (a.Char('<')) {
+    if (!a.Number(&n, 1, 3) || !a.Char('>') || !a.rest.starts_with("[")) return false;
+  } else {
+    if (!a.Number(&n, 1, 4) || !a.Char(',') || !a.Number(&n) || !a.Char(',') || !a.Number(&us, 1, 15) || !a.Char(',')) return false;
+    a.While([](char c) { return c != ';' && c != ' '; });
+    if (!a.Char(';')) return false;
+    if (!line->time.known()) line->time = {model::Stamp::Clock::kBoot, us * 1000};
+  }
   *s = a;
   return true;
 }
@@ -197,7 +242,10 @@ bool Dmesg(Scan* s, TextLine* line) {
     b.Spaces();
     if (!b.rest.empty() && b.rest[0] == '[') a = b;
   }
-  if (!TakeDmesgTime(&a, &line->time)) return false;
+  model::Stamp stamp;
+  if (!TakeDmesgTime(&a, &stamp)) return false;
+  // syslog puts its own stamp before the kernel's, which says more.
+  if (!line->time.known() || line->time.clock == model::Stamp::Clock::kOfDay) line->time = stamp;
   a.Char(':');
   a.Spaces();
   *s = a;
@@ -223,9 +271,11 @@ bool HostTag(Scan* s, TextLine* line) {
   const std::string_view head = a.rest.substr(0, 160);
   const bool log = Contains(head, " NCCL INFO ") || Contains(head, " NCCL WARN ") ||
                    head.starts_with("[rank") || head.starts_with("[E ") || head.starts_with("NVRM: ") ||
-                   head.starts_with("NCCL version ") || head.starts_with("Traceback (most recent");
+                   head.starts_with("NCCL version ") || head.starts_with("Traceback (most recent") || head.starts_with("kern: ");
+  model::Stamp stamp;
+  Scan dmesg(head);
   // An exception's class is followed by a message of any kind: "RuntimeError: NCCL WARN …" is not a host.
-  if (!log || host.ends_with("Error") || host.ends_with("Exception")) return false;
+  if ((!log && !TakeDmesgTime(&dmesg, &stamp)) || host == "kernel" || host.ends_with("Error") || host.ends_with("Exception")) return false;
   line->by.host = host;
   *s = a;
   return true;
@@ -254,16 +304,20 @@ void TorchTime(std::string_view text, TextLine* line) {
   if (line->time.known() || text.size() < 16 || text[0] != '[' || !Contains("EWIF", text.substr(1, 1))) return;
   Scan a(text.substr(2));
   int64_t date = 0;
-  if (a.Number(&date, 3, 4) && a.Char(' ')) TakeTimeOfDay(&a, &line->time);
+  if (!a.Number(&date, 3, 4) || !a.Char(' ')) return;
+  model::Stamp clock;
+  if (!TakeTimeOfDay(&a, &clock)) return;
+  if (!DateWithoutYear(date / 100, date % 100, &clock)) return;
+  line->time = clock;
 }
 
 }  // namespace
 
 std::string_view StripWrappers(std::string_view text, TextLine* line) {
   using Shape = bool (*)(Scan*, TextLine*);
-  static constexpr std::array<Shape, 12> kShapes = {
+  static constexpr std::array<Shape, 14> kShapes = {
       TorchTag, MpiTag,   SrunTask, ActorTag, Dmesg,        Time,
-      TrtLlm,   VllmLevel, Kibana,   ViewerNumber, HostTag,
+      TrtLlm,   VllmLevel, Kibana,   ViewerNumber, HostTag, KernelTag, RawKernel,
       [](Scan* s, TextLine* l) { return SyslogHost(s, l, /*after_stamp=*/false); }};
   Scan s(text);
   for (int round = 0; round < kMostWrappers && !s.rest.empty(); ++round) {

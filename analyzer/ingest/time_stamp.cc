@@ -85,6 +85,13 @@ bool TakeTimeOfDay(Scan* scan, Stamp* stamp) {
   return true;
 }
 
+bool DateWithoutYear(int64_t month, int64_t day, Stamp* of_day) {
+  int64_t midnight = 0;
+  if (!Day(2000, month, day, &midnight)) return false;
+  *of_day = {Stamp::Clock::kLocal, midnight + of_day->ns};
+  return true;
+}
+
 bool TakeSyslogTime(Scan* scan, Stamp* stamp) {
   Scan ahead = *scan;
   const int month = MonthNumber(ahead.While(Scan::Alpha));

@@ -16,6 +16,8 @@ bool TakeDateTime(Scan* scan, model::Stamp* stamp);
 bool TakeTimeOfDay(Scan* scan, model::Stamp* stamp);
 // "Aug 23 22:22:51", "Aug  3 22:22:51.123456": syslog; no year.
 bool TakeSyslogTime(Scan* scan, model::Stamp* stamp);
+// Puts a time of day on a date whose year is unknown, as syslog's stamps are kept; false when there is no such day.
+bool DateWithoutYear(int64_t month, int64_t day, model::Stamp* of_day);
 // "[  123.456789]", "[Tue Mar  5 12:00:00 2024]", "[  +0.000005]", "[Mar 5 12:00]" (the two last without a stamp): dmesg.
 bool TakeDmesgTime(Scan* scan, model::Stamp* stamp);
 

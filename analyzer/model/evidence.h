@@ -16,6 +16,7 @@
 #include "analyzer/model/bus_id.h"
 #include "analyzer/model/evidence_calls.h"
 #include "analyzer/model/evidence_hardware.h"
+#include "analyzer/model/evidence_kernel.h"
 #include "analyzer/model/evidence_network.h"
 #include "analyzer/model/evidence_place.h"
 #include "analyzer/model/evidence_plan.h"
@@ -97,6 +98,7 @@ struct Evidence {
   CallFacts calls;              // what was asked of NCCL, from its own log
   PlanFacts plan;               // rings, trees, transports, topology
   HardwareFacts hardware;       // GPUs, links, counters, fabric
+  KernelFacts kernel;           // Xid, PCIe errors, hung tasks
   NetworkFacts network;         // NICs, ports, GIDs, interfaces
   RasFacts ras;
   StackFacts stacks;

@@ -64,6 +64,11 @@ void EachSpeaker(Evidence* evidence, Visit visit) {
   for (WorkCursor& c : work.cursors) visit(&c.by, c.where);
   for (Exception& e : work.exceptions) visit(&e.by, e.where);
   for (HostWork& h : work.host_work) visit(&h.by, h.where);
+  for (XidFact& x : evidence->kernel.xids) visit(&x.by, x.where);
+  for (HungTask& t : evidence->kernel.hung_tasks) visit(&t.by, t.where);
+  for (CallHistory& c : evidence->calls.histories) {
+    if (!c.calls.empty()) visit(&c.by, c.calls.front().where);
+  }
   for (LogRank& r : evidence->log_ranks)
     visit(&r.by, r.started.known() ? r.started : r.completed.known() ? r.completed : r.ended);
 }

@@ -82,6 +82,12 @@ void SetNext(std::string text, std::string command, Finding* finding) {
   finding->mutable_next()->set_command(std::move(command));
 }
 
+bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c; };
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
 std::string ShellWord(std::string_view word) {
   const bool plain = !word.empty() && word[0] != '-' && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '.' || c == '-' || c == '_' || c == ':' || c == '/';

@@ -34,6 +34,8 @@ Candidate Say(Kind::Value kind, Confidence::Value confidence, Layer layer, std::
               std::string_view signature = {});
 void SetNext(std::string text, std::string command, Finding* finding);
 
+bool ContainsIgnoringCase(std::string_view text, std::string_view word);
+
 // A name that becomes part of a shell command; anything odd in it becomes a placeholder.
 std::string ShellWord(std::string_view word);
 

@@ -66,6 +66,23 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Aug  3 22:22:51 gpu7 kernel: NVRM: y", "NVRM: y", -1, "gpu7"},
         Case{"Aug 23 22:22:51 gpu7 kernel: [  99.1] NVRM: y", "NVRM: y", -1, "gpu7"},
         Case{"2026-08-23T22:22:51+0200 gpu7 systemd[1]: Stopped x", "Stopped x", -1, "gpu7"},
+        Case{"2026-08-23T22:22:51.123456+02:00 gpu7.cluster kernel: NVRM: y", "NVRM: y", -1, "gpu7.cluster"},
+        Case{"2026-08-23T22:22:51,123456+00:00 NVRM: y", "NVRM: y"},
+        Case{"Aug 23 22:22:51.123456 gpu7 kernel: NVRM: y", "NVRM: y", -1, "gpu7"},
+        Case{"Wed 2026-08-05 03:12:01 CEST gpu7 kernel: NVRM: y", "NVRM: y", -1, "gpu7"},
+        Case{"[  812.123456] gpu7 kernel: NVRM: y", "NVRM: y", -1, "gpu7"},
+        Case{"[  812.1] EDAC MC0: 1 CE memory", "EDAC MC0: 1 CE memory"},
+        Case{"[  812.1] Memory failure: 0x8a1: Killing a", "Memory failure: 0x8a1: Killing a"},
+        Case{"2026-08-23 22:22:51,123 root trainer: step 3", "root trainer: step 3"},
+        Case{"kernel: NVRM: y", "NVRM: y"},
+        Case{"kernel: [123.456789] nvidia-nvswitch0: y", "nvidia-nvswitch0: y"},
+        Case{"gpu7: [123.456789] NVRM: y", "NVRM: y", -1, "gpu7"},
+        Case{"10.0.0.9: kern: warning: [2026-04-22T21:27:51.291660856Z]: NVRM: y", "NVRM: y", -1, "10.0.0.9"},
+        Case{"<4>[  123.456789] NVRM: y", "NVRM: y"},
+        Case{"<4> not a level", "<4> not a level"},
+        Case{"4,9921,9370042162,-;NVRM: y", "NVRM: y"},
+        Case{"4,9921,9370042162,-,caller=T77;NVRM: y", "NVRM: y"},
+        Case{"1,2,3 apples; pears", "1,2,3 apples; pears"},
         Case{"> n1:70:88 [0] NCCL INFO &lt;quoted&gt; [net.cc:9](http://net.cc:9/)", "<quoted> net.cc:9", -1, "n1", 70, 0},
         Case{"step 155.57 examples/s]n1:70:88 [0] NCCL INFO glued", "glued", -1, "n1", 70, 0},
         Case{"[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog", "[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog", 2},
@@ -78,6 +95,12 @@ TEST(LineCleaner, ZoneDateAndBootTimesAreToldApart) {
   using Clock = model::Stamp::Clock;
   const auto stamp = [&](const char* raw) { return cleaner.Clean(raw, {0, 1}).time; };
   EXPECT_EQ(stamp("1970-01-02T00:00:01.5Z x").ns, 86'401'500'000'000);
+  // Of two stamps on a kernel line the one with a date counts.
+  EXPECT_EQ(stamp("Aug 23 22:22:51 gpu7 kernel: [  99.1] x").clock, Clock::kLocal);
+  EXPECT_EQ(stamp("4,9921,9370042,-;x").ns, 9'370'042'000);
+  // Torch's month and day are kept as syslog's are.
+  EXPECT_EQ(stamp("[rank0]:[E321 02:07:08.5 ProcessGroupNCCL.cpp:607] x").ns, stamp("Mar 21 02:07:08.5 gpu7 kernel: x").ns);
+  EXPECT_FALSE(stamp("[E1399 02:07:08.5 ProcessGroupNCCL.cpp:607] x").known());
   EXPECT_EQ(stamp("1970-01-02T00:00:01.5Z x").clock, Clock::kRealtime);
   EXPECT_EQ(stamp("1970-01-02T02:00:01+02:00 x").ns, 86'401'000'000'000);
   EXPECT_EQ(stamp("1970-01-02 00:00:01,250 x").clock, Clock::kLocal);
