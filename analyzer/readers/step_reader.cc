@@ -175,7 +175,7 @@ class Steps : public LineReader {
       if (unit > 0) {
         StepTime time = subject;
         time.name = name.empty() ? last_name : name;
-        time.part = time.name.empty() && found.empty() ? StepTime::Part::kTotal : PartOf(time.name);
+        time.part = time.name.empty() ? StepTime::Part::kTotal : PartOf(time.name);
         time.seconds = least * unit;
         if (!time.name.empty()) last_name = time.name;
         found.push_back(std::move(time));
@@ -395,8 +395,8 @@ class Steps : public LineReader {
 
 const RegisterReader kRegister(LineReaderType{
     "step times",
-    {R"((?i)\b(?:global_?step|train_step|step|iter(?:ation)?|it|batch)\b[\s:=#\[]{0,3}\d+.*\d(?: ?)(?:m?s|secs?|seconds|ms/step)\b)",
-     R"((?i)\b(?:step|iter(?:ation)?)\b[\s:=#\[]{0,3}\d+.*\b(?:\w*time|data)\b[\s:=]{0,3}\d+\.\d)",
+    {R"((?i)\b(?:global_?step|train_step|step|iter(?:ation)?|it|batch)\b[\s:=#\["']{0,3}\d+.*\d(?: ?)(?:m?s|secs?|seconds|ms/step)\b)",
+     R"((?i)\b(?:step|iter(?:ation)?)\b[\s:=#\["']{0,3}\d+.*\b(?:\w*time|data)\b[\s:="']{0,3}\d+\.\d)",
      R"((?i)\[\d+/\d+\].*\btime\b[\s:=]{0,3}\d+\.\d+)",
      R"((?i)^\W*(?:step|iter(?:ation)?|rank|worker)\b[\s,|]+.*(?:time|_s\b|_ms\b|\(s\)|\(ms\)|data|input|fwd|forward|compute|)"
      R"(\b(?:rank|r)_?\d))",

@@ -149,6 +149,11 @@ std::vector<const model::Reading*> ForcedSlowdowns(const GpuView& gpu) {
   return found;
 }
 
+std::string QuoteReason(const model::Reading& reading) {
+  const size_t colon = reading.quote.find(" : ");
+  return reading.quote.substr(0, colon);
+}
+
 NvlinkProduct NvlinkOf(std::string_view product) {
   struct Row {
     const char* word;

@@ -48,6 +48,9 @@ void CiteReading(const model::Job& job, const model::Reading& reading, Finding* 
 // by software is normal under load and not among them.
 std::vector<const model::Reading*> ForcedSlowdowns(const GpuView& gpu);
 
+// "HW Thermal Slowdown" of the line that says so.
+std::string QuoteReason(const model::Reading& reading);
+
 // Where a product's NVLinks go.
 struct NvlinkProduct {
   int links = -1;         // that are active in a healthy machine; -1 unknown

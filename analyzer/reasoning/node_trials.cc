@@ -5,18 +5,16 @@
 #include <map>
 #include <set>
 
+#include "analyzer/reasoning/thresholds.h"
+
 namespace ringscope::reasoning {
 namespace {
-
-constexpr size_t kEachKind = 2;
-constexpr size_t kMostTogether = 3;  // more nodes that are always tried together name nobody
-constexpr double kLeastGap = 0.001;  // of the value: below, it is noise whatever the spread
 
 // Larger is worse.
 double Cost(const model::NodeTrial& trial) { return trial.more_is_better ? -trial.value : trial.value; }
 
 std::optional<SlowNodes> Of(const std::vector<const model::NodeTrial*>& trials) {
-  if (trials.size() < 2 * kEachKind) return std::nullopt;
+  if (trials.size() < 2 * thresholds::kTrialsOfEachKind) return std::nullopt;
   std::map<std::string, std::vector<size_t>> members;
   for (size_t i = 0; i < trials.size(); ++i) {
     for (const std::string& node : trials[i]->nodes) members[node].push_back(i);
@@ -24,7 +22,7 @@ std::optional<SlowNodes> Of(const std::vector<const model::NodeTrial*>& trials) 
   std::optional<SlowNodes> found;
   std::vector<size_t> found_in;
   for (const auto& [node, in] : members) {
-    if (in.size() < kEachKind || trials.size() - in.size() < kEachKind) continue;
+    if (in.size() < thresholds::kTrialsOfEachKind || trials.size() - in.size() < thresholds::kTrialsOfEachKind) continue;
     if (found && in == found_in) {
       found->nodes.push_back(node);
       continue;
@@ -41,7 +39,7 @@ std::optional<SlowNodes> Of(const std::vector<const model::NodeTrial*>& trials) 
     }
     const double gap = with_low - without_high;
     const double spread = std::max(with_high - with_low, without_high - without_low);
-    if (gap <= spread || gap < kLeastGap * std::abs(without_high)) continue;
+    if (gap <= spread || gap < thresholds::kTrialGap * std::abs(without_high)) continue;
     // Two different groups that both separate: the trials do not decide.
     if (found) return std::nullopt;
     found.emplace();
@@ -51,7 +49,7 @@ std::optional<SlowNodes> Of(const std::vector<const model::NodeTrial*>& trials) 
     found->best_with = std::abs(with_low);
     found->worst_without = std::abs(without_high);
   }
-  if (found && found->nodes.size() > kMostTogether) return std::nullopt;
+  if (found && found->nodes.size() > thresholds::kNodesTogether) return std::nullopt;
   return found;
 }
 

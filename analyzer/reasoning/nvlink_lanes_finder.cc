@@ -14,14 +14,12 @@
 #include "analyzer/reasoning/gpu_view.h"
 #include "analyzer/reasoning/node_trials.h"
 #include "analyzer/reasoning/text_evidence.h"
+#include "analyzer/reasoning/thresholds.h"
 
 namespace ringscope::reasoning {
 namespace {
 
 using LinkState = model::LinkReading::State;
-
-// Links differ by rounding between drivers; half width is half the speed.
-constexpr double kSlower = 0.95;
 
 struct Links {
   const GpuView* gpu = nullptr;
@@ -201,6 +199,8 @@ Candidate Harmless(const model::Job& job, const std::vector<Links>& group, std::
     CiteAlarms(job, *links.gpu, &f);
   }
   f.set_refuted_by(std::move(refuted_by));
+  SetNext("Nothing to repair. To be sure, compare with another node of the same product, and look at which pairs the topology shows NV#.",
+          "nvidia-smi nvlink -s; nvidia-smi topo -m", &f);
   return c;
 }
 
@@ -292,7 +292,7 @@ void Judge(const model::Job& job, const std::vector<Links>& group, std::vector<C
   for (const Links& links : group) {
     std::vector<const model::LinkReading*> slow;
     for (const model::LinkReading* link : links.active) {
-      if (link->gbps > 0 && link->gbps < kSlower * usual) slow.push_back(link);
+      if (link->gbps > 0 && link->gbps < thresholds::kLinkSpeedRatio * usual) slow.push_back(link);
     }
     if (!slow.empty()) out->push_back(Downtrained(job, links, slow, usual));
   }

@@ -86,6 +86,31 @@ inline constexpr double kLivedThrough = 0.5;
 // An aborted operation whose longest silence took so much of its life had stood still; what moved after it was the abort.
 inline constexpr double kSilenceOfLife = 0.5;
 
+// ---- What logs and tools measured (a handful of values, so large effects only; published practice as above)
+// A rank's part of a step against the median of the other ranks: ranks of healthy jobs stay within a few percent, fail-slow
+// studies begin at 1.1.
+inline constexpr double kLoggedLateRatio = 1.3;
+inline constexpr double kLoggedLateFloor = 0.005;  // seconds
+inline constexpr size_t kLoggedLateSteps = 2;      // one late step may be anything
+inline constexpr double kLoggedLateShare = 0.6;    // of the steps in which the rank can be compared
+inline constexpr size_t kAveragedRanks = 4;        // a table with one row a rank holds averages: one comparison counts
+// A step that waits for its input: so much longer than the median step, and so much of the excess is input.
+inline constexpr double kSlowStepRatio = 1.5;
+inline constexpr double kInputShareOfExcess = 0.6;
+inline constexpr double kInputShareOfStep = 0.5;   // of every step: the input cannot keep up at all
+inline constexpr size_t kInputSteps = 3;           // that median needs
+// A clock against the median of the siblings (throttled ones run at a third to two thirds).
+inline constexpr double kClockRatio = 0.75;
+inline constexpr double kBusyPercent = 20;         // utilisation from which a GPU is not at rest
+inline constexpr double kPowerLimitRatio = 0.9;    // a limit set lower than the siblings'
+// A link against the usual speed: drivers round differently, half the width is half the speed.
+inline constexpr double kLinkSpeedRatio = 0.95;
+// Trials with and without a node: so many of each kind, more nodes that are always tried together name nobody, and a difference
+// below this share of the value is noise whatever the spread.
+inline constexpr size_t kTrialsOfEachKind = 2;
+inline constexpr size_t kNodesTogether = 3;
+inline constexpr double kTrialGap = 0.001;
+
 }  // namespace ringscope::reasoning::thresholds
 
 #endif  // RINGSCOPE_ANALYZER_REASONING_THRESHOLDS_H_
