@@ -156,10 +156,12 @@ Job BuildJob(std::vector<Record> records, const std::string& incarnation) {
   Notes notes;
   for (const Record& r : records) job.inputs.push_back(r.source);
   std::sort(job.inputs.begin(), job.inputs.end());
+  SettleDumps(&records, &notes);
   job.processes = JoinRecords(std::move(records), incarnation, &notes, &job.name, &job.left_out);
   JoinCommunicators(&job, &notes);
   AssignJobRanks(&job, &notes);
   ExpandOperations(&job, &notes);
+  SettleStarts(&job);
   JoinEdges(&job, &notes);
   JudgeLife(&job);
   CollectBlindSpots(job, &notes);

@@ -164,8 +164,29 @@ class Joiner {
       if (!count.sent && CountsAll(c.members[static_cast<size_t>(count.from)])) count.sent = 0;
       if (!count.received && CountsAll(c.members[static_cast<size_t>(count.to)]))
         count.received = 0;
+      MakeRelative(c, &count);
       job_.messages.push_back(count);
     }
+  }
+
+  // Where a ring has gone round, how many messages there were is not known. What both sides have finished is taken to be the same
+  // number of messages; what each has called beyond that is in its record.
+  static void MakeRelative(const Communicator& c, MessageCount* count) {
+    const Member& from = c.members[static_cast<size_t>(count->from)];
+    const Member& to = c.members[static_cast<size_t>(count->to)];
+    const auto partial = [](const Member& m) { return m.raw != nullptr && m.raw->partial_history(); };
+    if (!partial(from) && !partial(to)) return;
+    count->relative = true;
+    const auto open = [](const Member& m, int peer, trace::Func func) {
+      uint64_t n = 0;
+      for (const Op& op : m.ops) n += op.p2p() && op.raw.peer() == peer && op.raw.func() == func && op.raw.unfinished();
+      return n;
+    };
+    const uint64_t sending = open(from, to.rank, trace::SEND), receiving = open(to, from.rank, trace::RECV);
+    const uint64_t sent = count->sent.value_or(0), received = count->received.value_or(0);
+    const uint64_t finished = std::max(sent - std::min(sent, sending), received - std::min(received, receiving));
+    if (count->sent) count->sent = finished + sending;
+    if (count->received) count->received = finished + receiving;
   }
 
   bool CountsAll(const Member& m) {

@@ -34,6 +34,7 @@ class JobRanks {
       for (Process& p : job_.processes) p.job_rank = -1;
       if (spanning_ != nullptr) RanksOfSpanning();
     }
+    for (Communicator& c : job_.communicators) TellMembers(&c);
     FindMissing();
     for (Communicator& c : job_.communicators) GuessAbsentMembers(&c);
   }
@@ -157,6 +158,17 @@ class JobRanks {
       found = w->job_rank;
     }
     return found;
+  }
+
+  // PyTorch tells the ranks of a group's members.
+  static void TellMembers(Communicator* c) {
+    for (const Member& m : c->members) {
+      if (m.raw == nullptr || m.raw->job_ranks_size() != c->n_ranks) continue;
+      for (Member& other : c->members) {
+        if (other.job_rank < 0) other.job_rank = m.raw->job_ranks(other.rank);
+      }
+      return;
+    }
   }
 
   void FindMissing() {

@@ -119,6 +119,8 @@ struct MessageCount {
   int communicator = -1;
   int from = 0, to = 0;
   std::optional<uint64_t> sent, received;  // absent: that side has no record
+  // Older messages are forgotten by one side or both: counted from the last one that both have finished.
+  bool relative = false;
 };
 
 // Moves, does not copy: members and edges point into the traces of `processes`.

@@ -118,6 +118,7 @@ bool AllAgree(const std::vector<Voter>& voters, uint64_t position) {
 
 Call CallOf(const Op& op) {
   Call call{op.raw.func(), op.raw.datatype(), op.raw.count(), -1};
+  if (op.raw.count_varies()) call.count = 0;
   switch (op.raw.func()) {
     case trace::BROADCAST:
     case trace::REDUCE:

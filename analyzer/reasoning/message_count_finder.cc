@@ -128,6 +128,7 @@ uint64_t SiblingCount(const Messages& messages) {
   std::map<uint64_t, size_t> ends;
   size_t all = 0;
   for (const MessageCount* count : messages) {
+    if (count->relative) return 0;
     if (count->from == count->to) continue;
     if (count->sent && count->received && *count->sent != *count->received) continue;
     for (const auto& side : {count->sent, count->received}) {

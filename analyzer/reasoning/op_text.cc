@@ -151,7 +151,7 @@ std::string SourceText(const model::Job& job, const model::Member& member) {
   const std::string who = member.job_rank >= 0
                               ? absl::StrCat("rank ", member.job_rank)
                               : absl::StrCat("rank ", member.rank, " in the communicator");
-  return absl::StrCat(who, " on ", process.host, " (", process.source, ")");
+  return absl::StrCat(who, process.host.empty() ? "" : " on ", process.host, " (", process.source, ")");
 }
 
 Evidence MemberEvidence(const model::Job& job, const model::Member& member, uint32_t row,

@@ -104,7 +104,7 @@ std::vector<Candidate> EndedInFlight(const StallAnalysis& analysis) {
     const model::Process* p = analysis.ProcessOf(op.rank);
     if (p == nullptr || !op.progress.Before(graph::Stage::kFinished)) continue;
     const trace::Liveness& live = p->trace.liveness();
-    const bool lives = p->from_flight_file && live.lock_known() && live.lock_held();
+    const bool lives = (p->from_flight_file && live.lock_known() && live.lock_held()) || p->trace.has_dump();
     if (!lives && p->life != model::Life::kExited) ranks.insert(op.rank);
   }
   if (ranks.empty()) return {};

@@ -63,8 +63,9 @@ std::string StallWords::StackCommand(const std::set<int>& ranks) const {
   for (int r : ranks) {
     const model::Process* p = a_.ProcessOf(r);
     if (p == nullptr) continue;
-    parts.push_back(absl::StrCat("ssh ", ShellHost(p->host),
-                                 " py-spy dump --pid ", p->trace.process().pid()));
+    const int pid = p->trace.process().pid();
+    parts.push_back(absl::StrCat("ssh ", ShellHost(p->host), " py-spy dump --pid ",
+                                 pid > 0 ? absl::StrCat(pid) : absl::StrCat("<pid of ", a_.RankName(r), ">")));
     if (parts.size() == 4) break;
   }
   return parts.empty() ? "py-spy dump --pid <pid>" : absl::StrJoin(parts, "; ");

@@ -66,6 +66,7 @@ bool OpenEdges::Touched(int communicator, int member, bool p2p, uint64_t positio
 bool KernelsVisible(const model::Communicator& communicator) {
   return std::any_of(
       communicator.members.begin(), communicator.members.end(), [](const model::Member& m) {
+        if (m.raw != nullptr && m.raw->from_dump()) return true;  // PyTorch's own events always come
         return std::any_of(m.ops.begin(), m.ops.end(),
                            [](const model::Op& op) { return op.started == Truth::kYes; });
       });
