@@ -7,6 +7,14 @@
 
 #include <map>
 #include <string>
+// A job out of texts, for tests of finders: from files as people attach them to findings.
+#ifndef RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
+#define RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/ingest/text_reader.h"
@@ -36,6 +44,21 @@ inline std::vector<int> FirstCollateral(const Diagnosis& d) {
 inline std::string FirstCause(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).cause().id(); }
 // All the words of the first finding.
 inline std::string FirstText(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).ShortDebugString(); }
+using Files = std::vector<std::pair<std::string, std::string>>;  // name, content
+
+inline model::Job JobOfTexts(const Files& files) {
+  model::Job job;
+  for (const auto& [name, content] : files) EXPECT_TRUE(ingest::ReadTextBytes(name, content, &job.evidence).ok()) << name;
+  model::ResolveSpeakers(&job.evidence);
+  return job;
+}
+inline Diagnosis DiagnoseTexts(const Files& files) { return Diagnose(JobOfTexts(files)); }
+
+inline std::string AllText(const Finding& f) {
+  std::string text = f.title() + "\n" + f.next().text() + "\n" + f.next().command() + "\n" + f.refuted_by();
+  for (const Evidence& e : f.evidence()) text += "\n" + e.source() + ":" + std::to_string(e.line()) + " " + e.text();
+  return text;
+}
 
 }  // namespace ringscope::reasoning
 
