@@ -134,6 +134,10 @@ class Renderer {
                               ": their records lie here too"));
     }
     if (!d_.summary().empty() && d_.summary() != title) Text("  ", d_.summary());
+    if (job_.processes.empty() && !job_.evidence.files.empty()) {
+      out_ += style_.Dim(absl::StrCat("  ", TextsRead())) + "\n";
+      return;
+    }
     std::set<std::string> hosts;
     for (const auto& p : job_.processes) hosts.insert(p.host);
     const std::string ranks =
@@ -145,6 +149,21 @@ class Renderer {
                 job_.communicators.size() == 1 ? " communicator, " : " communicators, ",
                 job_.inputs.size(), job_.inputs.size() == 1 ? " file" : " files")) +
             "\n";
+  }
+
+  // "no record; 3 texts: NCCL init, nvidia-smi topo".
+  std::string TextsRead() const {
+    std::set<std::string> kinds;
+    for (const auto& file : job_.evidence.files) kinds.insert(file.readers.begin(), file.readers.end());
+    const size_t n = job_.evidence.files.size();
+    std::string text = absl::StrCat("no record; ", n, n == 1 ? " text" : " texts");
+    constexpr size_t kNamed = 6;
+    std::vector<std::string> named(kinds.begin(), kinds.end());
+    const size_t more = named.size() > kNamed ? named.size() - kNamed : 0;
+    named.resize(named.size() - more);
+    if (!named.empty()) absl::StrAppend(&text, ": ", absl::StrJoin(named, ", "));
+    if (more > 0) absl::StrAppend(&text, " and ", more, " more kinds");
+    return text;
   }
 
   static std::string Sure(const Finding& f) {
