@@ -1,16 +1,8 @@
-// From texts to a diagnosis, as `ringscope diagnose` goes, for tests of finders that read evidence.
-#ifndef RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
-#define RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
 // A job out of texts, for tests of finders: from files as people attach them to findings.
 #ifndef RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
 #define RINGSCOPE_TESTS_UNIT_REASONING_TEXT_JOB_H_
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -22,28 +14,6 @@
 
 namespace ringscope::reasoning {
 
-inline Diagnosis DiagnoseTexts(const std::map<std::string, std::string>& files) {
-  model::Job job;
-  for (const auto& [name, text] : files) {
-    EXPECT_TRUE(ingest::ReadTextBytes(name, text, &job.evidence).ok());
-  }
-  model::ResolveSpeakers(&job.evidence);
-  return Diagnose(job);
-}
-
-// Of the first finding.
-inline Kind::Value FirstKind(const Diagnosis& d) { return d.findings().empty() ? Kind::none : d.findings(0).kind(); }
-inline std::vector<int> FirstRanks(const Diagnosis& d) {
-  if (d.findings().empty()) return {};
-  return {d.findings(0).who().ranks().begin(), d.findings(0).who().ranks().end()};
-}
-inline std::vector<int> FirstCollateral(const Diagnosis& d) {
-  if (d.findings().empty()) return {};
-  return {d.findings(0).collateral().ranks().begin(), d.findings(0).collateral().ranks().end()};
-}
-inline std::string FirstCause(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).cause().id(); }
-// All the words of the first finding.
-inline std::string FirstText(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).ShortDebugString(); }
 using Files = std::vector<std::pair<std::string, std::string>>;  // name, content
 
 inline model::Job JobOfTexts(const Files& files) {
@@ -59,6 +29,20 @@ inline std::string AllText(const Finding& f) {
   for (const Evidence& e : f.evidence()) text += "\n" + e.source() + ":" + std::to_string(e.line()) + " " + e.text();
   return text;
 }
+
+// Of the first finding.
+inline Kind::Value FirstKind(const Diagnosis& d) { return d.findings().empty() ? Kind::none : d.findings(0).kind(); }
+inline std::vector<int> FirstRanks(const Diagnosis& d) {
+  if (d.findings().empty()) return {};
+  return {d.findings(0).who().ranks().begin(), d.findings(0).who().ranks().end()};
+}
+inline std::vector<int> FirstCollateral(const Diagnosis& d) {
+  if (d.findings().empty()) return {};
+  return {d.findings(0).collateral().ranks().begin(), d.findings(0).collateral().ranks().end()};
+}
+inline std::string FirstCause(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).cause().id(); }
+// All the words of the first finding.
+inline std::string FirstText(const Diagnosis& d) { return d.findings().empty() ? "" : d.findings(0).ShortDebugString(); }
 
 }  // namespace ringscope::reasoning
 
