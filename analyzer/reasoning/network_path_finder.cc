@@ -130,7 +130,7 @@ class NetworkPaths {
       Cite(job_, n.direct[0]->where, LineText(*n.direct[0]), &f);
       break;
     }
-    if (level != nullptr) CiteSetting(job_, *level, &f);
+    if (level != nullptr) CitePlanSetting(job_, *level, &f);
     CiteAll(job_, no_module, 2, &f);
     if (nic != nullptr) {
       Cite(job_, nic->where,

@@ -106,7 +106,7 @@ std::vector<Candidate> FindGraphDump(const model::Job& job) {
   CiteAll(job, events, 2, &f);
   for (const model::Setting& s : job.evidence.settings) {
     if (s.name != "NCCL_GRAPH_DUMP_FILE" || s.by.pid != events[0]->by.pid) continue;
-    CiteSetting(job, s, &f);
+    CitePlanSetting(job, s, &f);
     break;
   }
   for (const model::RankPlan& plan : job.evidence.plan.plans) {

@@ -121,7 +121,7 @@ class FallbackFinder {
                          told ? " although NVLink joins their GPUs" : "; what the hardware offers is not in the evidence"),
             "FB-02", m, edges);
     Finding& f = c.finding;
-    for (const model::Setting* s : causes) CiteSetting(job_, *s, &f);
+    for (const model::Setting* s : causes) CitePlanSetting(job_, *s, &f);
     CiteEdges(job_, edges, 3, &f);
     if (told) {
       const MachineGpu& gpu = machines_.list[m].gpus[std::max(0, edges[0]->from_gpu)];
@@ -143,7 +143,7 @@ class FallbackFinder {
                                     ": ", EdgesText(edges), " run over ", PathsText(edges), " instead"),
                        "FB-02", m, edges);
     Finding& f = c.finding;
-    CiteSetting(job_, option, &f);
+    CitePlanSetting(job_, option, &f);
     CiteEdges(job_, edges, 3, &f);
     CiteMatrix(m, &f);
     CitePlan(job_, machines_, m, &f);
@@ -169,7 +169,7 @@ class FallbackFinder {
     Finding& f = c.finding;
     CiteEdges(job_, edges, 3, &f);
     if (edges[0]->from_gpu >= 0) CiteLanes(job_, machine, machine.gpus[edges[0]->from_gpu], &f);
-    if (settings.ignore != nullptr) CiteSetting(job_, *settings.ignore, &f);
+    if (settings.ignore != nullptr) CitePlanSetting(job_, *settings.ignore, &f);
     for (const model::TopologyMatrix* p2p : machine.p2p) {
       for (size_t i = 0; i < p2p->rows.size() && i < 2; ++i)
         Cite(job_, p2p->rows[i].where, absl::StrCat("topo -p2p ", p2p->rows[i].name, ": ", absl::StrJoin(p2p->rows[i].cells, " ")),

@@ -89,7 +89,7 @@ PathSettings PathSettingsOn(const model::Job& job, const Machine& machine) {
 
 std::string SettingText(const model::Setting& setting) { return absl::StrCat(setting.name, "=", setting.value.substr(0, 40)); }
 
-void CiteSetting(const model::Job& job, const model::Setting& setting, Finding* finding) {
+void CitePlanSetting(const model::Job& job, const model::Setting& setting, Finding* finding) {
   const bool nccl = setting.name.rfind("NCCL_", 0) == 0;
   Cite(job, setting.where,
        nccl ? absl::StrCat(setting.name, " set by environment to ", setting.value.substr(0, 80)) : SettingText(setting), finding);

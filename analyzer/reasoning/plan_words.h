@@ -29,7 +29,7 @@ struct PathSettings {
 PathSettings PathSettingsOn(const model::Job& job, const Machine& machine);
 // "NCCL_P2P_DISABLE=1".
 std::string SettingText(const model::Setting& setting);
-void CiteSetting(const model::Job& job, const model::Setting& setting, Finding* finding);
+void CitePlanSetting(const model::Job& job, const model::Setting& setting, Finding* finding);
 
 // What the topology says of this GPU's NVLinks: cites the lines, or that there are none.
 void CiteLanes(const model::Job& job, const Machine& machine, const MachineGpu& gpu, Finding* finding);

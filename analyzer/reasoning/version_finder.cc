@@ -124,8 +124,13 @@ Candidate* OfHosts(const model::Job& job, Candidate* candidate) {
 
 std::vector<Candidate> FindVersions(const model::Job& job) {
   std::vector<Candidate> found;
-  if (const auto undefined = EventsOf(job, {"nccl-undefined-symbol"}); !undefined.empty())
-    found.push_back(UndefinedSymbol(job, undefined));
+  auto undefined = EventsOf(job, {"nccl-undefined-symbol"});
+  // NCCL asks each plugin for the newest table it knows, and older ones after that: a refusal is how it finds out.
+  std::erase_if(undefined, [](const model::Event* event) {
+    return Contains(event->text, "NCCL INFO ") || Contains(event->Field("symbol"), "Plugin_v") ||
+           Contains(event->Field("symbol"), "ncclProfiler_v") || Contains(event->Field("symbol"), "ncclEnv");
+  });
+  if (!undefined.empty()) found.push_back(UndefinedSymbol(job, undefined));
 
   const auto mismatch = EventsOf(job, {"nccl-version-mismatch", "nccl-compiled-with-other"});
   Candidate hosts;
