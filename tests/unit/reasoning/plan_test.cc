@@ -204,7 +204,8 @@ TEST(Plan, GraphDumpOfANetRing) {
   ASSERT_GE(d.findings_size(), 1);
   EXPECT_EQ(d.findings(0).kind(), Kind::misconfigured);
   EXPECT_THAT(d.findings(0).title(), HasSubstr("NCCL_GRAPH_DUMP_FILE"));
-  for (const Finding& f : DiagnoseText({{"l", warn}}).findings()) EXPECT_NE(f.kind(), Kind::misconfigured);
+  const Diagnosis warned = DiagnoseText({{"l", warn}});
+  for (const Finding& f : warned.findings()) EXPECT_NE(f.kind(), Kind::misconfigured);
 }
 
 // Two hosts of two ranks each; `gdr` and adapters as given.

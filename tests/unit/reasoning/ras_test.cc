@@ -164,6 +164,10 @@ TEST(RasCounts, SubCommunicatorsNameAProcess) {
   ASSERT_EQ(d.findings(0).kind(), Kind::missing_rank);
   EXPECT_THAT(Ranks(d.findings(0)), IsEmpty());  // rank 1 is not a rank of the job
   EXPECT_THAT(TextOf(d.findings(0)), HasSubstr("process 1265"));
+  // The same without the table that tells sizes.
+  const std::string part = tp.substr(tp.find('#'));
+  const Diagnosis bare = DiagnoseTexts({{"a.txt", part}, {"b.txt", part}});
+  EXPECT_THAT(Ranks(bare.findings(0)), IsEmpty());
 }
 
 TEST(RasProcesses, IncompleteThenDead) {
@@ -283,7 +287,9 @@ TEST(RasCorpus, RightOrHonest) {
     const Expected want = it == expected.end() ? Expected{silent, {}} : it->second;
     EXPECT_THAT(want.kinds, ::testing::Contains(first.kind())) << first.title();
     EXPECT_EQ(Ranks(first), want.ranks) << first.title();
-    if (first.kind() == Kind::missing_rank) EXPECT_EQ(first.confidence(), Confidence::possible);
+    if (first.kind() == Kind::missing_rank) {
+      EXPECT_EQ(first.confidence(), Confidence::possible);
+    }
     EXPECT_FALSE(first.title().empty() || first.next().text().empty() || first.evidence_size() == 0);
     for (const Finding& f : d.findings()) EXPECT_NE(f.confidence(), Confidence::established);
   }
