@@ -81,7 +81,7 @@ class Reading {
     // Most lines of that width must go on in the next one, else the longest line is just that.
     size_t full = 0, continued = 0;
     for (size_t i = 0; i + 1 < lines.size(); ++i) {
-      if (lines[i].size() != longest) continue;
+      if (lines[i].size() != longest || !Prefixed(lines[i])) continue;
       ++full;
       continued += Continues(lines[i + 1]);
     }

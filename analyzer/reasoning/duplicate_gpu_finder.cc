@@ -2,6 +2,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <map>
+#include <set>
 
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/nccl_text.h"
@@ -14,6 +15,29 @@ constexpr const char* kRemedy =
     "device a process in "
     "CUDA_VISIBLE_DEVICES; no more processes on a host than it has GPUs.";
 constexpr const char* kCommand = "env | grep -E 'CUDA_VISIBLE_DEVICES|LOCAL_RANK|SLURM_LOCALID'; nvidia-smi -L";
+
+// Containers and cloned images share host names. Two machines under one name look like a machine each of whose GPUs is used
+// twice; a wrong mapping puts several ranks on one GPU and leaves others idle, or has NCCL_HOSTID tell the machines apart.
+bool OneNameForSeveralMachines(const model::Job& job) {
+  std::set<std::string> ids;
+  for (const model::Setting& s : job.evidence.settings) {
+    if (s.name == "NCCL_HOSTID") ids.insert(s.value);
+  }
+  if (ids.size() > 1) return true;
+  std::map<std::pair<std::string, model::BusId>, std::set<int>> users;
+  std::map<std::string, std::pair<int, int>> shared;  // host -> GPUs, those of them with several ranks
+  for (const model::LogRank& r : job.evidence.log_ranks) {
+    if (!r.noted && !r.split && r.bus_id) users[{r.by.host, *r.bus_id}].insert(r.rank);
+  }
+  for (const auto& [gpu, ranks] : users) {
+    ++shared[gpu.first].first;
+    shared[gpu.first].second += ranks.size() > 1;
+  }
+  for (const auto& [host, counts] : shared) {
+    if (counts.first > 1 && counts.second == counts.first) return true;
+  }
+  return false;
+}
 
 std::vector<Candidate> FindDuplicate(const model::Job& job) {
   const auto refused = EventsOf(job, {"nccl-duplicate-gpu"});
@@ -41,6 +65,7 @@ std::vector<Candidate> FindDuplicate(const model::Job& job) {
     SetNext(kRemedy, kCommand, &finding);
     return {candidate};
   }
+  if (OneNameForSeveralMachines(job)) return {};
   // From 2.30 on NCCL may accept it: then it only shows in the init lines.
   std::map<std::pair<std::string, model::BusId>, const model::LogRank*> users;
   const int world = WorldSize(job);

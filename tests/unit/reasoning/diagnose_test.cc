@@ -252,11 +252,13 @@ TEST_F(Ranking, DifferentRanksAreDifferentFindings) {
                 .findings_size(),
             2);
 }
-TEST_F(Ranking, FindingsNameCauseAndNeverNone) {
+TEST_F(Ranking, FindingsNameCauseAndHarmlessOnesStandLast) {
   const Diagnosis d =
       Of({Make(Kind::none, Class::kStall, {1}), Make(Kind::gpu_stalled, Class::kStall, {3})});
-  ASSERT_EQ(d.findings_size(), 1);
+  ASSERT_EQ(d.findings_size(), 2);
+  EXPECT_EQ(d.findings(0).kind(), Kind::gpu_stalled);
   EXPECT_EQ(d.findings(0).cause().id(), "not established");
+  EXPECT_EQ(d.findings(1).kind(), Kind::none);
 }
 
 TEST(Diagnose, WithoutRecordsSaysSo) {
