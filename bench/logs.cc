@@ -16,6 +16,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "analyzer/ingest/byte_source.h"
 #include "analyzer/ingest/readers.h"
@@ -108,6 +109,9 @@ std::string Extended(std::string pattern) {
   for (size_t at; (at = pattern.find("(?P<")) != pattern.npos;) pattern.replace(at, pattern.find('>', at) + 1 - at, "(");
   replace("(?:", "(");
   replace("(?i)", "");
+  replace("(?i:", "(");
+  replace("\\W", "[^A-Za-z0-9_]");
+  replace("\\t", "\t");
   replace("\\d", "[0-9]");
   replace("\\w", "[A-Za-z0-9_]");
   replace("\\S", "[^ ]");
@@ -118,17 +122,32 @@ std::string Extended(std::string pattern) {
   return pattern;
 }
 
+bool Takes(const std::string& pattern, const std::string& file) {
+  std::ofstream(file) << pattern << "\n";
+  const int status = system(("LC_ALL=C grep -E -f '" + file + "' /dev/null > /dev/null 2>&1").c_str());
+  unlink(file.c_str());
+  return status >= 0 && WEXITSTATUS(status) < 2;
+}
+
 double Grep(const std::string& log, const std::string& dir) {
   const std::string patterns = dir + "/ringscope-bench-patterns";
+  std::vector<std::string> all;
+  for (const auto& signature : Signatures().signature()) {
+    for (const auto& pattern : signature.patterns()) all.push_back(Extended(pattern));
+  }
+  for (const auto& reader : ringscope::ingest::LineReaders()) {
+    for (const auto& pattern : reader.triggers) all.push_back(Extended(pattern));
+  }
+  int refused = 0;
   {
     std::ofstream out(patterns);
-    for (const auto& signature : Signatures().signature()) {
-      for (const auto& pattern : signature.patterns()) out << Extended(pattern) << "\n";
-    }
-    for (const auto& reader : ringscope::ingest::LineReaders()) {
-      for (const auto& pattern : reader.triggers) out << Extended(pattern) << "\n";
+    for (const std::string& pattern : all) {
+      const bool taken = Takes(pattern, patterns + ".one");
+      refused += !taken;
+      if (taken) out << pattern << "\n";
     }
   }
+  if (refused > 0) printf("(grep -E does not take %d of the patterns)\n", refused);
   const double start = Spent(RUSAGE_CHILDREN);
   // A pipe: into /dev/null grep stops at its first match.
   const std::string command = "LC_ALL=C grep -a -c -E -f '" + patterns + "' '" + log + "' 2>&1";

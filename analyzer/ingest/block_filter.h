@@ -1,5 +1,5 @@
 // Finds the few lines of a large log that can matter, a block at a time, with Vectorscan where it was found when building.
-// RE2 decides; this only spares it (and the cleaning of lines) the rest. A line that it passes over cannot match.
+// RE2 decides; this only spares it most lines. A line that it passes over cannot match.
 #ifndef RINGSCOPE_ANALYZER_INGEST_BLOCK_FILTER_H_
 #define RINGSCOPE_ANALYZER_INGEST_BLOCK_FILTER_H_
 
@@ -18,13 +18,19 @@ class BlockFilter {
   // Of these patterns (RE2 syntax).
   static std::unique_ptr<BlockFilter> Make(const std::vector<std::string>& patterns);
   virtual ~BlockFilter() = default;
-  // Offsets just behind each match in `block` (whole lines), ascending, without repetition. Every line of which some cleaned
-  // form could match has at least one inside it, or at its end.
+  // Offsets just behind each text found in `block` (whole lines), ascending. A line without any inside it, or at its end, can
+  // only match a pattern that has no text of its own: Other() tells, of the cleaned line.
   virtual const std::vector<size_t>& Scan(std::string_view block) = 0;
+  virtual bool Other(std::string_view text) const = 0;
 };
 
-// A pattern whose matches in a raw line include those in the cleaned one: without anchors. For tests.
-std::string WithoutAnchors(std::string_view pattern);
+// Texts of which every match of the pattern contains at least one; empty when there are none (classes only). Texts are looked
+// for many times faster than patterns.
+struct RequiredText {
+  std::string text;
+  bool caseless = false;
+};
+std::vector<RequiredText> RequiredTexts(std::string_view pattern);
 
 }  // namespace ringscope::ingest
 

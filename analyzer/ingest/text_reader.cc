@@ -121,7 +121,7 @@ class Reading {
       if (matches != nullptr) {
         while (next < matches->size() && (*matches)[next] < start) ++next;
         const bool matters = next < matches->size() && (*matches)[next] <= end;
-        if (!matters && engaged_.empty() && end - start <= kMaxLine) {
+        if (!matters && engaged_.empty() && end - start <= kMaxLine && !filter->Other(CleanText(block.substr(start, end - start)))) {
           ++line_;
           continue;
         }
@@ -160,6 +160,11 @@ class Reading {
       start = cr + 1;
     }
     Piece(raw.substr(start));
+  }
+
+  std::string_view CleanText(std::string_view raw) {
+    while (raw.ends_with('\r')) raw.remove_suffix(1);
+    return cleaner_.Clean(raw, {context_.file, line_}).text;
   }
 
   void Release() {
