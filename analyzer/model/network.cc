@@ -91,9 +91,9 @@ std::vector<CounterChange> CounterChanges(const Evidence& evidence) {
   for (auto& [key, points] : series) {
     if (points.size() < 2) continue;
     const Stamp::Clock clock = points[0]->time.clock;
-    const bool stamped = clock != Stamp::Clock::kNone && std::all_of(points.begin(), points.end(), [&](const NetworkCounter* p) {
-      return p->time.clock == clock;
-    });
+    const bool stamped =
+        clock != Stamp::Clock::kNone &&
+        std::all_of(points.begin(), points.end(), [&](const NetworkCounter* p) { return p->time.clock == clock; });
     std::stable_sort(points.begin(), points.end(), [&](const NetworkCounter* a, const NetworkCounter* b) {
       if (stamped && a->time.ns != b->time.ns) return a->time.ns < b->time.ns;
       if (a->where.file == b->where.file) return a->where.line < b->where.line;

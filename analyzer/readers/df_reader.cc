@@ -26,7 +26,11 @@ class Df : public LineReader {
     std::string blocks;
     if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), header, &blocks)) {
       has_type_ = Contains(text, "Type");
-      unit_ = blocks == "1K-blocks" ? 1024 : blocks == "1M-blocks" ? 1 << 20 : blocks == "512-blocks" ? 512 : blocks == "1G-blocks" ? 1 << 30 : 1;
+      unit_ = blocks == "1K-blocks"    ? 1024
+              : blocks == "1M-blocks"  ? 1 << 20
+              : blocks == "512-blocks" ? 512
+              : blocks == "1G-blocks"  ? 1 << 30
+                                       : 1;
       return table_ = true;
     }
     if (table_) return table_ = Row(text, line, by, has_type_, unit_);

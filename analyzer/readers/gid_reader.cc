@@ -48,10 +48,12 @@ class Gids : public LineReader {
     return RE2::PartialMatch(Piece(text), pattern, &gid->device, &gid->port, &gid->index, &gid->gid);
   }
 
-  // "mlx5_0	1	3	0000:…:ffff:0a4d:0814	10.77.8.20  	v2	eth0"; the columns IPv4 and interface may be empty.
+  // "mlx5_0 1 3 0000:…:ffff:0a4d:0814 10.77.8.20 v2 eth0"; the columns IPv4 and interface may be
+  // empty.
   static bool Row(std::string_view text, model::RoceGid* gid) {
-    static const RE2& pattern =
-        *new RE2(R"(^([A-Za-z][\w.-]*)\s+(\d{1,2})\s+(\d{1,4})\s+([0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?:\s+(\d+\.\d+\.\d+\.\d+))?(?:\s+(?:RoCE )?v([12]))?(?:\s+([\w.@-]+))?\s*$)");
+    static const RE2& pattern = *new RE2(
+        R"(^([A-Za-z][\w.-]*)\s+(\d{1,2})\s+(\d{1,4})\s+([0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}))"
+        R"((?:\s+(\d+\.\d+\.\d+\.\d+))?(?:\s+(?:RoCE )?v([12]))?(?:\s+([\w.@-]+))?\s*$)");
     std::string version;
     if (!RE2::PartialMatch(Piece(text), pattern, &gid->device, &gid->port, &gid->index, &gid->gid, &gid->ipv4, &version,
                            &gid->interface))

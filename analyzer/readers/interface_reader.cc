@@ -23,7 +23,8 @@ class Interfaces : public LineReader {
 
   bool Line(const TextLine& line) override {
     if (hosts_.Heading(line)) return open_ = false;
-    model::Speaker by;
+    model::Speaker by = hosts_.Whose(line);
+    if (Start(line.text, line, by) || Brief(line.text, line, by)) return open_ = true;
     const std::string_view text = hosts_.Strip(line, &by);
     if (Start(text, line, by) || Brief(text, line, by)) return open_ = true;
     if (!open_) return false;
@@ -78,7 +79,8 @@ class Interfaces : public LineReader {
 
   // "eth0             UP             10.0.0.1/24 fe80::1/64 ".
   bool Brief(std::string_view text, const TextLine& line, const model::Speaker& by) {
-    static const RE2& brief = *new RE2(R"(^([A-Za-z][\w.@-]*)\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN)\s+((?:[0-9a-fA-F.:]+/\d+\s*)+)$)");
+    static const RE2& brief =
+        *new RE2(R"(^([A-Za-z][\w.@-]*)\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN)\s+((?:[0-9a-fA-F.:]+/\d+\s*)+)$)");
     std::string name, state, addresses;
     if (!RE2::PartialMatch(Piece(text), brief, &name, &state, &addresses)) return false;
     if (NetworkInterface* i = Add(name, line, by)) {
@@ -93,7 +95,8 @@ class Interfaces : public LineReader {
     static const RE2& address = *new RE2(R"(^inet6? (?:addr: ?)?([0-9a-fA-F.:]+))");
     static const RE2& old_flags = *new RE2(R"(^((?:[A-Z]+ )+) ?MTU:(\d+))");
     static const RE2& other = *new RE2(
-        R"(^(?:link/|valid_lft|altname|ether |loop |infiniband |txqueuelen|RX |TX |RX:|TX:|inet|brd |prom|vf \d|collisions|UP |device |\d+\s+\d+|Interrupt|unspec |tunnel |parentbus|group))");
+        R"(^(?:link/|valid_lft|altname|ether |loop |infiniband |txqueuelen|RX |TX |RX:|TX:|inet|brd |prom|vf \d|collisions|UP |)"
+        R"(device |\d+\s+\d+|Interrupt|unspec |tunnel |parentbus|group))");
     if (all().empty()) return false;
     NetworkInterface& last = all().back();
     std::string found;

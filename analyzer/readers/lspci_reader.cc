@@ -1,4 +1,5 @@
-// `lspci -vvv`, whole or searched for ACSCtl and LnkSta: access control of bridges, and links that run below their width or speed.
+// `lspci -vvv`, whole or searched for ACSCtl and LnkSta: access control of bridges, and links that run below their width or
+// speed.
 #include <re2/re2.h>
 
 #include <memory>
@@ -39,7 +40,7 @@ class Lspci : public LineReader {
       stored_ = false;
       return true;
     }
-    // "     11 		ACSCtl:	SrcValid+ …" of sort | uniq -c.
+    // "     11 ACSCtl: SrcValid+ …" of sort | uniq -c.
     std::string rest;
     uint32_t times = 1;
     const bool counted = RE2::PartialMatch(Piece(text), count, &times, &rest);
@@ -59,7 +60,8 @@ class Lspci : public LineReader {
       }
     }
     // Functions are told apart by what is not indented; a search takes the indentation along.
-    return open_ && (text.empty() || (line.raw.size() > 0 && (line.raw[0] == ' ' || line.raw[0] == '\t' || line.raw[0] == '-')));
+    return open_ &&
+           (text.empty() || (line.raw.size() > 0 && (line.raw[0] == ' ' || line.raw[0] == '\t' || line.raw[0] == '-')));
   }
 
  private:
@@ -88,8 +90,8 @@ class Lspci : public LineReader {
 };
 
 std::vector<std::string> Triggers() {
-  std::vector<std::string> triggers = {
-      R"((?:^|: )\s*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9])", R"(\bACSCtl:\s)", R"(\bLnkSta:\s)"};
+  std::vector<std::string> triggers = {R"((?:^|: )\s*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9])",
+                                       R"(\bACSCtl:\s)", R"(\bLnkSta:\s)"};
   const auto& more = HostOfOutput::Triggers();
   triggers.insert(triggers.end(), more.begin(), more.end());
   return triggers;

@@ -24,7 +24,8 @@ class MlxConfig : public LineReader {
     const std::string_view text = Trim(hosts_.Strip(line, &by));
     std::string name, value;
     auto& all = context_.evidence->network.adapter_settings;
-    if (all.size() >= kMost || !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern, &name, &value)) return false;
+    if (all.size() >= kMost || !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern, &name, &value))
+      return false;
     // Default, current and next value where all are asked for: the current one is in force.
     const auto words = Words(value);
     all.push_back({name, std::string(words.size() >= 3 ? words[1] : words[0]), line.where, by});

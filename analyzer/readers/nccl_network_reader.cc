@@ -50,7 +50,8 @@ class NcclNetwork : public LineReader {
 
   // "Using [0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "Using eth0:10.0.0.1<0>", "OOB eth0:10.0.0.1<0>".
   void Addresses(const TextLine& line) {
-    static const RE2& address = *new RE2(R"((?:Using |\[\d+\]|OOB )([A-Za-z][\w.@-]*):([0-9A-Fa-f][0-9A-Fa-f.:]*(?:%[\w.-]+)?)<\d+>)");
+    static const RE2& address =
+        *new RE2(R"((?:Using |\[\d+\]|OOB )([A-Za-z][\w.@-]*):([0-9A-Fa-f][0-9A-Fa-f.:]*(?:%[\w.-]+)?)<\d+>)");
     const auto use = Contains(line.text, "Bootstrap")    ? ProcessAddress::Use::kBootstrap
                      : Contains(line.text, "NET/Socket") ? ProcessAddress::Use::kSocket
                                                          : ProcessAddress::Use::kOutOfBand;
@@ -60,15 +61,16 @@ class NcclNetwork : public LineReader {
       facts().addresses.push_back({interface, ip, use, line.where, line.by});
   }
 
-  // "Dev 0 Port 1 qpn 12 mtu 5 LID 7", "… mtu 5 [query_ece={…}] GID 3 (0/CE01C1AFFFF0000)": the GID's halves are printed as numbers
-  // of a little-endian machine, so fe80:: ends in "80FE".
+  // "Dev 0 Port 1 qpn 12 mtu 5 LID 7", "… mtu 5 [query_ece={…}] GID 3 (0/CE01C1AFFFF0000)": the GID's halves are printed as
+  // numbers of a little-endian machine, so fe80:: ends in "80FE".
   void Pair(const TextLine& line) {
     static const RE2& pair = *new RE2(R"(Dev (\d+)(?: IbDev \d+)? Port \d+ qpn \d+ mtu (\d+)(.*))");
     static const RE2& gid = *new RE2(R"(GID (-?\d+) \(([0-9A-Fa-f]+)/[0-9A-Fa-f]+\))");
     static const RE2& lid = *new RE2(R"(LID (\d+))");
     model::QueuePair qp;
     std::string rest, prefix;
-    if (facts().queue_pairs.size() >= kMost || !RE2::PartialMatch(Piece(line.text), pair, &qp.device, &qp.mtu_code, &rest)) return;
+    if (facts().queue_pairs.size() >= kMost || !RE2::PartialMatch(Piece(line.text), pair, &qp.device, &qp.mtu_code, &rest))
+      return;
     if (RE2::PartialMatch(rest, gid, &qp.gid_index, &prefix)) {
       uint64_t half = 0;
       qp.link_local = absl::SimpleHexAtoi(prefix, &half) && (half & 0xc0ff) == 0x80fe;
@@ -85,7 +87,8 @@ class NcclNetwork : public LineReader {
 
 const RegisterReader kRegister(LineReaderType{
     "NCCL network",
-    {R"(Using network \S)", R"(NET/(?:IB|Socket|IBext\w*) ?: Using )", R"(Bootstrap ?: Using )", R"(Dev \d+ (?:IbDev \d+ )?Port \d+ qpn \d+ mtu \d)"},
+    {R"(Using network \S)", R"(NET/(?:IB|Socket|IBext\w*) ?: Using )", R"(Bootstrap ?: Using )",
+     R"(Dev \d+ (?:IbDev \d+ )?Port \d+ qpn \d+ mtu \d)"},
     [](const FileContext& context) -> std::unique_ptr<LineReader> { return std::make_unique<NcclNetwork>(context); }});
 
 }  // namespace

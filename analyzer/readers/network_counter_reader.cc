@@ -82,11 +82,13 @@ class NetworkCounters : public LineReader {
     counters.push_back({device, port, CounterName(name), value, line.where, by, line.time.known() ? line.time : time_});
   }
 
-  // "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:3", "…/hw_counters/x = 3", "mlx5_0/ports/1/counters/link_downed 3".
+  // "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:3", "…/hw_counters/x = 3", "mlx5_0/ports/1/counters/link_downed
+  // 3".
   bool Sysfs(std::string_view text, const TextLine& line, const model::Speaker& by) {
     static const RE2& ib = *new RE2(R"(([\w.-]+)/ports/(\d+)/(?:hw_)?counters/([\w.-]+)\s*[:= ]\s*(\d+)\s*$)");
     static const RE2& net = *new RE2(R"(/sys/class/net/([\w.@-]+)/statistics/(\w+)\s*[:= ]\s*(\d+)\s*$)");
-    static const RE2& carrier = *new RE2(R"(/sys/class/net/([\w.@-]+)/(carrier_(?:down_count|changes|up_count))\s*[:= ]\s*(\d+)\s*$)");
+    static const RE2& carrier =
+        *new RE2(R"(/sys/class/net/([\w.@-]+)/(carrier_(?:down_count|changes|up_count))\s*[:= ]\s*(\d+)\s*$)");
     std::string device, name;
     int port = 0;
     uint64_t value = 0;
@@ -94,16 +96,19 @@ class NetworkCounters : public LineReader {
       Add(device, port, name, value, line, by);
       return true;
     }
-    if (RE2::PartialMatch(Piece(text), net, &device, &name, &value) || RE2::PartialMatch(Piece(text), carrier, &device, &name, &value)) {
+    if (RE2::PartialMatch(Piece(text), net, &device, &name, &value) ||
+        RE2::PartialMatch(Piece(text), carrier, &device, &name, &value)) {
       Add(device, 0, name, value, line, by);
       return true;
     }
     return false;
   }
 
-  // "roce-2 mlx5_2 hw_counters: local_ack_timeout_err 812  packet_seq_err 1204", "mlx5_0/1 counters: link_downed=2, symbol_error=0".
+  // "roce-2 mlx5_2 hw_counters: local_ack_timeout_err 812  packet_seq_err 1204", "mlx5_0/1 counters: link_downed=2,
+  // symbol_error=0".
   bool Digest(std::string_view text, const TextLine& line, const model::Speaker& by) {
-    static const RE2& digest = *new RE2(R"(^(?:([\w.-]+)[: ]\s*)?([A-Za-z][\w.-]*?)(?:[/: ](?:port )?(\d+))? (?:hw_)?counters: *(.*)$)");
+    static const RE2& digest =
+        *new RE2(R"(^(?:([\w.-]+)[: ]\s*)?([A-Za-z][\w.-]*?)(?:[/: ](?:port )?(\d+))? (?:hw_)?counters: *(.*)$)");
     static const RE2& pair = *new RE2(R"(([a-zA-Z_]\w+)\s*[:= ]\s*(\d+))");
     std::string host, device;
     re2::StringPiece rest;

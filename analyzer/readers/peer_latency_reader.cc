@@ -55,7 +55,8 @@ class PeerMatrices : public LineReader {
 };
 
 const RegisterReader kRegister(LineReaderType{
-    "p2pBandwidthLatencyTest", {R"(P2P=(?:Enabled|Disabled) (?:Latency|Bandwidth))"},
+    "p2pBandwidthLatencyTest",
+    {R"(P2P=(?:Enabled|Disabled) (?:Latency|Bandwidth))"},
     [](const FileContext& context) -> std::unique_ptr<LineReader> { return std::make_unique<PeerMatrices>(context); }});
 
 }  // namespace

@@ -70,8 +70,8 @@ class RdmaPorts : public LineReader {
     return true;
   }
 
-  // "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1", "1/1: mlx5_0/1: state …", "mlx5_0 port 1 state PORT_ACTIVE …
-  // active_mtu 4096 (5)", "mlx5_0 port 1 ==> ens1 (Up)".
+  // "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1", "1/1: mlx5_0/1: state …", "mlx5_0 port 1 state PORT_ACTIVE
+  // … active_mtu 4096 (5)", "mlx5_0 port 1 ==> ens1 (Up)".
   bool OneLine(std::string_view text, const TextLine& line, const model::Speaker& by) {
     static const RE2& link = *new RE2(R"(^(?:link |\d+/\d+: )([\w.-]+)/(\d+):? (?:.* )?state )");
     static const RE2& flat = *new RE2(R"(^([A-Za-z][\w.-]*) port (\d+):? .*\b(?:state|active_mtu|mtu)\b)");
@@ -85,7 +85,8 @@ class RdmaPorts : public LineReader {
       }
       return true;
     }
-    if (!RE2::PartialMatch(Piece(text), link, &device, &number) && !RE2::PartialMatch(Piece(text), flat, &device, &number)) return false;
+    if (!RE2::PartialMatch(Piece(text), link, &device, &number) && !RE2::PartialMatch(Piece(text), flat, &device, &number))
+      return false;
     RdmaPort* p = Add(device, number, line, by);
     if (p == nullptr) return true;
     const auto words = Words(text);

@@ -14,13 +14,16 @@ namespace {
 
 re2::StringPiece Piece(std::string_view text) { return {text.data(), text.size()}; }
 
-constexpr const char* kHeading = R"(^\s*(?:[=*#-]{2,}|#)\s*(?:(?:on|host|node|hostname|from)[ :=]+)?([A-Za-z][\w.-]*\d[\w.-]*|[\d.]{7,15})\s*(?:\([^)]*\)|[:,]?\s*\w{0,12})?\s*[=*#:-]*\s*$)";
+constexpr const char* kHeading =
+    R"(^\s*(?:[=*#-]{2,}|#)\s*(?:(?:on|host|node|hostname|from)[ :=]+)?([A-Za-z][\w.-]*\d[\w.-]*|[\d.]{7,15})\s*)"
+    R"((?:\([^)]*\)|[:,]?\s*\w{0,12})?\s*[=*#:-]*\s*$)";
 constexpr const char* kPrompt = R"(^\s*\[?[\w.-]+@([A-Za-z0-9][\w.-]*)[: ][^#$]*\]?[#$] *(\S.*)?$)";
 
 // Devices, tools and the like that a heading may name without meaning a host.
 bool NoHost(std::string_view name) {
   static const RE2& known = *new RE2(
-      R"((?i)^(?:mlx\d.*|eth\d.*|en[a-z0-9]*\d.*|ib\d.*|bond\d.*|gpu\d.*|lo|port\d.*|rank\d.*|link\d.*|ca\d*|v?\d+(?:\.\d+){0,2}|hfi\d.*|bnxt.*|irdma.*|rdma.*|cuda\d.*|nccl\d.*|step\d.*|run\d.*|t\d+)$)");
+      R"((?i)^(?:mlx\d.*|eth\d.*|en[a-z0-9]*\d.*|ib\d.*|bond\d.*|gpu\d.*|lo|port\d.*|rank\d.*|link\d.*|ca\d*|v?\d+(?:\.\d+){0,2}|)"
+      R"(hfi\d.*|bnxt.*|irdma.*|rdma.*|cuda\d.*|nccl\d.*|step\d.*|run\d.*|t\d+)$)");
   return RE2::PartialMatch(Piece(name), known);
 }
 
@@ -44,8 +47,14 @@ bool HostOfOutput::Heading(const TextLine& line) {
   return true;
 }
 
+model::Speaker HostOfOutput::Whose(const TextLine& line) const {
+  model::Speaker by = line.by;
+  if (!host_.empty()) by.host = host_;
+  return by;
+}
+
 std::string_view HostOfOutput::Strip(const TextLine& line, model::Speaker* by) {
-  *by = line.by;
+  *by = Whose(line);
   std::string_view text = line.text;
   Scan scan(text);
   const std::string_view name = scan.While(Scan::HostChar);
@@ -54,7 +63,6 @@ std::string_view HostOfOutput::Strip(const TextLine& line, model::Speaker* by) {
     by->host = name;
     return scan.rest;
   }
-  if (!host_.empty()) by->host = host_;
   return text;
 }
 

@@ -19,8 +19,10 @@ class HostOfOutput {
   static const std::vector<std::string>& Triggers();
   // Takes headings and prompts: true when the line is nothing else.
   bool Heading(const TextLine& line);
-  // The line without "node7: " (a name in front of what `body` accepts), and whose it is. `is_name` false for names that the tool
-  // itself writes there ("eth0: …").
+  // Whose output it is by the last heading or prompt, else by the line's wrapper or the file's name.
+  model::Speaker Whose(const TextLine& line) const;
+  // The line without "node7: " (a name that may be a host's), and whose it is. A tool whose own lines begin like that ("docker0: …")
+  // looks at the whole line first.
   std::string_view Strip(const TextLine& line, model::Speaker* by);
 
  private:

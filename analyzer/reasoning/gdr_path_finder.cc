@@ -20,7 +20,8 @@ const model::TransportLine* GdrTransport(const model::Job& job) {
 // Whether GPUDirect RDMA was off although its error appeared: then it is not the reason.
 bool GdrOff(const model::Job& job) {
   const auto& transports = job.evidence.plan.transports;
-  const bool any_net = std::any_of(transports.begin(), transports.end(), [](const model::TransportLine& t) { return t.via.starts_with("NET/"); });
+  const bool any_net = std::any_of(transports.begin(), transports.end(),
+                                   [](const model::TransportLine& t) { return t.via.starts_with("NET/"); });
   return any_net && GdrTransport(job) == nullptr;
 }
 
@@ -28,13 +29,17 @@ Candidate Protection(const model::Job& job, const std::vector<Completion>& compl
   const auto acs = AcsRedirects(job);
   const model::TransportLine* gdr = GdrTransport(job);
   const bool iommu = FirstEvent(job, {"kernel-iommu-fault"}) != nullptr;
-  const Confidence::Value confidence = !acs.empty() && gdr != nullptr ? Confidence::established : !acs.empty() || iommu ? Confidence::probable : Confidence::possible;
-  Candidate c = Say(acs.empty() && !iommu ? Kind::error_reported : Kind::misconfigured, confidence, acs.empty() && !iommu ? Layer::kNetwork : Layer::kConfiguration,
-                    absl::StrCat("The adapter could not reach local memory (status 4, local protection error) over GPUDirect RDMA (GDR)",
-                                 !acs.empty() ? ": PCIe access control (ACS) is on and redirects its requests"
-                                 : iommu      ? ": the IOMMU refuses them"
-                                              : "; PCIe access control (ACS) or the IOMMU are the usual reason, which nothing here shows"),
-                    "NET-06", "nccl-ib-completion");
+  const Confidence::Value confidence = !acs.empty() && gdr != nullptr ? Confidence::established
+                                       : !acs.empty() || iommu        ? Confidence::probable
+                                                                      : Confidence::possible;
+  Candidate c =
+      Say(acs.empty() && !iommu ? Kind::error_reported : Kind::misconfigured, confidence,
+          acs.empty() && !iommu ? Layer::kNetwork : Layer::kConfiguration,
+          absl::StrCat("The adapter could not reach local memory (status 4, local protection error) over GPUDirect RDMA (GDR)",
+                       !acs.empty() ? ": PCIe access control (ACS) is on and redirects its requests"
+                       : iommu      ? ": the IOMMU refuses them"
+                               : "; PCIe access control (ACS) or the IOMMU are the usual reason, which nothing here shows"),
+          "NET-06", "nccl-ib-completion");
   c.stops_job = true;
   c.state = State::crashed;
   Finding& finding = c.finding;
@@ -58,20 +63,24 @@ std::vector<Candidate> FindGdrPath(const model::Job& job) {
   if (first != nullptr && first->status == kLocalProtection && !GdrOff(job)) found.push_back(Protection(job, completions));
   if (first != nullptr && first->status == kLocalProtection && GdrOff(job)) {
     Candidate c = Say(Kind::undetermined, Confidence::possible, Layer::kNetwork,
-                      "The adapter could not reach local memory (status 4, local protection error), without GPUDirect RDMA: the memory was freed or its registration is gone", "", "nccl-ib-completion");
+                      "The adapter could not reach local memory (status 4, local protection error), without GPUDirect RDMA: "
+                      "the memory was freed or its registration is gone",
+                      "", "nccl-ib-completion");
     c.stops_job = true;
     c.state = State::crashed;
     CiteCompletions(job, completions, 3, &c.finding);
     c.finding.set_refuted_by("a log of that process that shows its buffers alive");
-    SetNext("Whether the program frees or reuses buffers of operations that still run; the kernel log for IOMMU faults.", "dmesg -T | grep -iE 'dmar|amd-vi|iommu'", &c.finding);
+    SetNext("Whether the program frees or reuses buffers of operations that still run; the kernel log for IOMMU faults.",
+            "dmesg -T | grep -iE 'dmar|amd-vi|iommu'", &c.finding);
     found.push_back(std::move(c));
   }
   if (const auto refused = EventsOf(job, {"nccl-ibv-reg-gpu"}); !refused.empty()) {
     const std::string error(refused.front()->Field("error"));
-    Candidate c = Say(Kind::error_reported, error == "Bad address" ? Confidence::probable : Confidence::possible, Layer::kDriver,
-                      absl::StrCat("Memory could not be registered with the adapter (", Absl(refused.front()->Field("call")), error.empty() ? "" : ": ", error,
-                                   "): GPU memory needs nvidia-peermem or DMA-BUF"),
-                      "NET-06", "nccl-ibv-reg-gpu");
+    Candidate c =
+        Say(Kind::error_reported, error == "Bad address" ? Confidence::probable : Confidence::possible, Layer::kDriver,
+            absl::StrCat("Memory could not be registered with the adapter (", Absl(refused.front()->Field("call")),
+                         error.empty() ? "" : ": ", error, "): GPU memory needs nvidia-peermem or DMA-BUF"),
+            "NET-06", "nccl-ibv-reg-gpu");
     c.stops_job = true;
     c.state = State::init_failure;
     for (const int rank : RanksOf(refused)) c.finding.mutable_who()->add_ranks(rank);

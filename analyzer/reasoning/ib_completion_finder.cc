@@ -1,5 +1,5 @@
-// A transfer over InfiniBand or RoCE ended with an error and nothing in this input says why: who reported it only noticed; the peer
-// that is named is where to look. Mechanisms with a witness of their own have finders of their own.
+// A transfer over InfiniBand or RoCE ended with an error and nothing in this input says why: who reported it only noticed; the
+// peer that is named is where to look. Mechanisms with a witness of their own have finders of their own.
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -54,9 +54,12 @@ std::vector<Candidate> FindCompletions(const model::Job& job) {
   const bool port = !common.empty() && ReportsItself(errors, common);
   std::string title;
   if (errors.empty()) {
-    title = "Only flushed transfers (status 5) are in this input: they follow an earlier error of the same connection that is not here";
+    title =
+        "Only flushed transfers (status 5) are in this input: they follow an earlier error of the same connection that is not "
+        "here";
   } else if (port) {
-    title = absl::StrCat("Every failing connection has one end on ", common, ", whose processes live: its port, or the way to it, does not carry traffic");
+    title = absl::StrCat("Every failing connection has one end on ", common,
+                         ", whose processes live: its port, or the way to it, does not carry traffic");
   } else {
     title = absl::StrCat("A network transfer failed (status ", first.status, ", ", Absl(WcStatusText(first.status)), ")",
                          peers.empty() ? "" : absl::StrCat("; the peer to look at is ", absl::StrJoin(peers, ", ")),
@@ -72,11 +75,14 @@ std::vector<Candidate> FindCompletions(const model::Job& job) {
   if (port) finding.mutable_who()->add_hosts(common);
   CiteCompletions(job, all, 5, &finding);
   OnlyReported(events, &finding);
-  finding.set_refuted_by("a witness of the reason: an exit, an Xid or a killed process at the peer, a port event, counters that rise");
+  finding.set_refuted_by(
+      "a witness of the reason: an exit, an Xid or a killed process at the peer, a port event, counters that rise");
   std::string where = peers.empty() ? "the other end of the connection" : *peers.begin();
   const std::string peer_word = first.peer_host.empty() ? first.peer : first.peer_host;
-  SetNext(absl::StrCat("The log of ", where, " (did its process end first?), the kernel log there, and the port counters of both hosts: which of them comes ",
-                       "before the first status ", first.status, "."),
+  SetNext(absl::StrCat(
+              "The log of ", where,
+              " (did its process end first?), the kernel log there, and the port counters of both hosts: which of them comes ",
+              "before the first status ", first.status, "."),
           absl::StrCat("ssh ", ShellWord(peer_word.empty() ? "" : peer_word),
                        " 'dmesg -T | grep -iE \"xid|oom|killed|mlx|link\"; ibstat; perfquery -x'"),
           &finding);

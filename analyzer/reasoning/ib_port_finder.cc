@@ -1,5 +1,5 @@
-// A port of an RDMA adapter lost its link: the driver's own event, counters of the link that rose between two snapshots, or a port
-// that is down while the job's transfers fail.
+// A port of an RDMA adapter lost its link: the driver's own event, counters of the link that rose between two snapshots, or a
+// port that is down while the job's transfers fail.
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -17,13 +17,16 @@ constexpr uint64_t kManyDowns = 3;
 constexpr uint64_t kManyErrors = 100;
 
 bool LinkCounter(std::string_view name) {
-  for (const char* known : {"link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "local_link_integrity_errors",
-                            "carrier_down_count", "link_down_events_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_crc_errors_phy"}) {
+  for (const char* known :
+       {"link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "local_link_integrity_errors",
+        "carrier_down_count", "link_down_events_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_crc_errors_phy"}) {
     if (name == known) return true;
   }
   return false;
 }
-bool DownCounter(std::string_view name) { return name == "link_downed" || name == "carrier_down_count" || name == "link_down_events_phy"; }
+bool DownCounter(std::string_view name) {
+  return name == "link_downed" || name == "carrier_down_count" || name == "link_down_events_phy";
+}
 
 std::string Device(const std::string& host, const std::string& device, int port) {
   std::string text = device.empty() ? "a port" : port > 0 ? absl::StrCat(device, ":", port) : device;
@@ -38,7 +41,8 @@ bool Used(const model::Job& job, const std::string& device) {
 }
 
 bool BeforeIn(const model::Event& a, const model::Event& b) {
-  if (a.time.known() && a.time.clock == b.time.clock && a.time.clock == model::Stamp::Clock::kRealtime) return a.time.ns <= b.time.ns;
+  if (a.time.known() && a.time.clock == b.time.clock && a.time.clock == model::Stamp::Clock::kRealtime)
+    return a.time.ns <= b.time.ns;
   return a.where.file != b.where.file || a.where.line < b.where.line;
 }
 
@@ -80,9 +84,10 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
     // Only a port that NCCL's log names, or one whose siblings of the same name are up elsewhere, was meant to be used.
     if (!p.Down() || !Used(job, p.device)) continue;
     const bool named = !job.evidence.network.adapters.empty();
-    const bool up_elsewhere = std::any_of(job.evidence.network.ports.begin(), job.evidence.network.ports.end(), [&](const model::RdmaPort& q) {
-      return q.device == p.device && q.port == p.port && q.by.host != p.by.host && !q.Down();
-    });
+    const bool up_elsewhere =
+        std::any_of(job.evidence.network.ports.begin(), job.evidence.network.ports.end(), [&](const model::RdmaPort& q) {
+          return q.device == p.device && q.port == p.port && q.by.host != p.by.host && !q.Down();
+        });
     if (named || up_elsewhere) down.push_back(&p);
   }
   if (error != nullptr) {
@@ -92,7 +97,8 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
   std::vector<const model::NetworkCounter*> totals;
   if (rises.empty() && error != nullptr) {
     for (const model::NetworkCounter& c : job.evidence.network.counters) {
-      if (LinkCounter(c.name) && Used(job, c.device) && c.value >= (DownCounter(c.name) ? kManyDowns : kManyErrors)) totals.push_back(&c);
+      if (LinkCounter(c.name) && Used(job, c.device) && c.value >= (DownCounter(c.name) ? kManyDowns : kManyErrors))
+        totals.push_back(&c);
     }
   }
   const bool witness = !down_events.empty() || !rises.empty() || (error != nullptr && !down.empty());
@@ -102,28 +108,37 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
   }
 
   // The event must come before the transfer that failed.
-  const bool before = error != nullptr && std::any_of(down_events.begin(), down_events.end(), [&](const model::Event* e) { return BeforeIn(*e, *error->event); });
-  const int kinds = !down_events.empty() + !rises.empty() + !down.empty() + (FirstEvent(job, {"kernel-nic-link-down", "kernel-nic-module"}) != nullptr);
-  const Confidence::Value confidence = !witness                                        ? Confidence::possible
-                                       : kinds > 1 && (before || error != nullptr)      ? Confidence::established
-                                       : before || (error != nullptr && !rises.empty()) || down_events.size() > 1 ? Confidence::probable
-                                                                                        : Confidence::possible;
+  const bool before = error != nullptr && std::any_of(down_events.begin(), down_events.end(),
+                                                      [&](const model::Event* e) { return BeforeIn(*e, *error->event); });
+  const int kinds = !down_events.empty() + !rises.empty() + !down.empty() +
+                    (FirstEvent(job, {"kernel-nic-link-down", "kernel-nic-module"}) != nullptr);
+  const Confidence::Value confidence = !witness                                    ? Confidence::possible
+                                       : kinds > 1 && (before || error != nullptr) ? Confidence::established
+                                       : before || (error != nullptr && !rises.empty()) || down_events.size() > 1
+                                           ? Confidence::probable
+                                           : Confidence::possible;
   const std::vector<std::string> hosts = suspects.Most();
   std::vector<std::string> top(hosts.begin(), hosts.begin() + std::min<size_t>(hosts.size(), 4));
-  const std::string on = top.empty() ? "" : absl::StrCat(" on ", absl::StrJoin(top, ", "), hosts.size() > top.size() ? " and others" : "");
+  const std::string on =
+      top.empty() ? "" : absl::StrCat(" on ", absl::StrJoin(top, ", "), hosts.size() > top.size() ? " and others" : "");
   std::string title;
   if (!down_events.empty()) {
-    title = absl::StrCat("Network link lost: the driver reported a port error", on, " (", down_events.size(), down_events.size() == 1 ? " time" : " times",
-                         before ? ", before the first transfer failed)" : ")");
+    title = absl::StrCat("Network link lost: the driver reported a port error", on, " (", down_events.size(),
+                         down_events.size() == 1 ? " time" : " times", before ? ", before the first transfer failed)" : ")");
   } else if (!rises.empty()) {
-    title = absl::StrCat("Network link faulty", on, ": ", rises.front().after->name, " rose by ", rises.front().delta, " between two snapshots");
+    title = absl::StrCat("Network link faulty", on, ": ", rises.front().after->name, " rose by ", rises.front().delta,
+                         " between two snapshots");
   } else if (!down.empty()) {
     title = absl::StrCat("Network port ", *suspects.links.begin(), " is down while transfers fail");
   } else {
-    title = absl::StrCat("Transfers fail and link error counters are not zero", on, ": the link may be faulty; the totals do not say when they rose");
+    title = absl::StrCat("Transfers fail and link error counters are not zero", on,
+                         ": the link may be faulty; the totals do not say when they rose");
   }
-  const bool errors_only = down_events.empty() && down.empty() && std::none_of(rises.begin(), rises.end(), [](const auto& c) { return DownCounter(c.after->name); }) && !rises.empty();
-  Candidate candidate = Say(Kind::edge_failed, confidence, Layer::kHardware, title, errors_only ? "NET-09" : "NET-01", "nccl-ib-port-error");
+  const bool errors_only = down_events.empty() && down.empty() &&
+                           std::none_of(rises.begin(), rises.end(), [](const auto& c) { return DownCounter(c.after->name); }) &&
+                           !rises.empty();
+  Candidate candidate =
+      Say(Kind::edge_failed, confidence, Layer::kHardware, title, errors_only ? "NET-09" : "NET-01", "nccl-ib-port-error");
   candidate.stops_job = witness;
   if (!witness) candidate.layer = Layer::kNetwork;
   if (error == nullptr && down_events.empty()) candidate.order = Class::kSlow;
@@ -135,13 +150,21 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
   CiteAll(job, down_events, 4, &finding);
   for (size_t i = 0; i < rises.size() && i < 6; ++i) {
     const auto& c = rises[i];
-    Cite(job, c.after->where, absl::StrCat(Device(c.after->by.host, c.after->device, c.after->port), " ", c.after->name, ": ", c.before->value, " -> ", c.after->value, " (",
-                                           job.evidence.PlaceText(c.before->where), ")"), &finding);
+    Cite(job, c.after->where,
+         absl::StrCat(Device(c.after->by.host, c.after->device, c.after->port), " ", c.after->name, ": ", c.before->value,
+                      " -> ", c.after->value, " (", job.evidence.PlaceText(c.before->where), ")"),
+         &finding);
   }
   for (size_t i = 0; i < down.size() && i < 4; ++i)
-    Cite(job, down[i]->where, absl::StrCat(Device(down[i]->by.host, down[i]->device, down[i]->port), " state ", down[i]->state, " ", down[i]->physical_state), &finding);
+    Cite(job, down[i]->where,
+         absl::StrCat(Device(down[i]->by.host, down[i]->device, down[i]->port), " state ", down[i]->state, " ",
+                      down[i]->physical_state),
+         &finding);
   for (size_t i = 0; i < totals.size() && i < 4; ++i)
-    Cite(job, totals[i]->where, absl::StrCat(Device(totals[i]->by.host, totals[i]->device, totals[i]->port), " ", totals[i]->name, " ", totals[i]->value), &finding);
+    Cite(job, totals[i]->where,
+         absl::StrCat(Device(totals[i]->by.host, totals[i]->device, totals[i]->port), " ", totals[i]->name, " ",
+                      totals[i]->value),
+         &finding);
   CiteAll(job, EventsOf(job, {"nccl-ib-port-active", "nccl-ib-gid-change"}), 2, &finding);
   CiteAll(job, EventsOf(job, {"kernel-nic-link-down", "kernel-nic-module"}), 2, &finding);
   CiteCompletions(job, completions, 3, &finding);
@@ -149,8 +172,11 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
   for (const Completion& c : completions) reporters.push_back(c.event);
   OnlyReported(reporters, &finding);
   finding.set_refuted_by("the failing connections do not use that port, or its counters stay flat while they fail");
-  SetNext(absl::StrCat("Cable, optic and switch port of the link", on, ": counters of both ends (ibqueryerrors, UFM), twice some minutes apart."),
-          absl::StrCat("ibqueryerrors; ", top.empty() ? "" : absl::StrCat("ssh ", ShellWord(top.front()), " "), "'ibstat; perfquery -x; mlxlink -d <device> -c -e'"), &finding);
+  SetNext(absl::StrCat("Cable, optic and switch port of the link", on,
+                       ": counters of both ends (ibqueryerrors, UFM), twice some minutes apart."),
+          absl::StrCat("ibqueryerrors; ", top.empty() ? "" : absl::StrCat("ssh ", ShellWord(top.front()), " "),
+                       "'ibstat; perfquery -x; mlxlink -d <device> -c -e'"),
+          &finding);
   return {candidate};
 }
 

@@ -27,7 +27,8 @@ std::vector<Reading> Disagreement(const std::vector<Reading>& all) {
   // One host that shows two values (before and after a change) is no disagreement between hosts.
   std::vector<Reading> chosen;
   for (const auto& [mtu, readings] : by_mtu) chosen.push_back(*readings.front());
-  const bool two_hosts = std::any_of(chosen.begin(), chosen.end(), [&](const Reading& r) { return r.host != chosen.front().host; });
+  const bool two_hosts =
+      std::any_of(chosen.begin(), chosen.end(), [&](const Reading& r) { return r.host != chosen.front().host; });
   return two_hosts ? chosen : std::vector<Reading>{};
 }
 
@@ -41,16 +42,20 @@ std::vector<Candidate> FindMtu(const model::Job& job) {
   std::map<std::string, std::vector<Reading>> ports, pairs, interfaces;
   for (const model::RdmaPort& p : job.evidence.network.ports) {
     if (p.active_mtu > 0)
-      ports[absl::StrCat(p.device, ":", p.port)].push_back({p.active_mtu, p.by.host, absl::StrCat(p.by.host, " ", p.device, ":", p.port, " active_mtu ", p.active_mtu), p.mtu_where});
+      ports[absl::StrCat(p.device, ":", p.port)].push_back(
+          {p.active_mtu, p.by.host, absl::StrCat(p.by.host, " ", p.device, ":", p.port, " active_mtu ", p.active_mtu),
+           p.mtu_where});
   }
   for (const model::QueuePair& qp : job.evidence.network.queue_pairs) {
     if (const int mtu = model::MtuOfCode(qp.mtu_code))
-      pairs[absl::StrCat("adapter ", qp.device)].push_back({mtu, qp.by.host, absl::StrCat(qp.by.host, " NCCL: mtu ", qp.mtu_code, " (", mtu, ")"), qp.where});
+      pairs[absl::StrCat("adapter ", qp.device)].push_back(
+          {mtu, qp.by.host, absl::StrCat(qp.by.host, " NCCL: mtu ", qp.mtu_code, " (", mtu, ")"), qp.where});
   }
   std::set<std::string> used;  // interfaces that NCCL names
   for (const model::ProcessAddress& a : job.evidence.network.addresses) used.insert(a.interface);
   for (const model::NetworkInterface& i : job.evidence.network.interfaces) {
-    if (i.mtu > 0 && used.count(i.name) > 0) interfaces[i.name].push_back({i.mtu, i.by.host, absl::StrCat(i.by.host, " ", i.name, " mtu ", i.mtu), i.where});
+    if (i.mtu > 0 && used.count(i.name) > 0)
+      interfaces[i.name].push_back({i.mtu, i.by.host, absl::StrCat(i.by.host, " ", i.name, " mtu ", i.mtu), i.where});
   }
   std::vector<Reading> evidence;
   std::string what;
@@ -77,9 +82,12 @@ std::vector<Candidate> FindMtu(const model::Job& job) {
   for (const Reading& r : evidence) {
     if (words.size() < 4) words.push_back(absl::StrCat(r.host.empty() ? "one end" : r.host, " ", r.mtu));
   }
-  const Confidence::Value confidence = sources > 1 && rdma ? Confidence::established : rdma ? Confidence::probable : Confidence::possible;
+  const Confidence::Value confidence = sources > 1 && rdma ? Confidence::established
+                                       : rdma              ? Confidence::probable
+                                                           : Confidence::possible;
   Candidate candidate = Say(Kind::misconfigured, confidence, Layer::kConfiguration,
-                            absl::StrCat("The MTU differs between the hosts (", what, ": ", absl::StrJoin(words, ", "), "): the smaller end rejects or loses what the larger sends"),
+                            absl::StrCat("The MTU differs between the hosts (", what, ": ", absl::StrJoin(words, ", "),
+                                         "): the smaller end rejects or loses what the larger sends"),
                             "NET-03", "nccl-ib-async-fatal");
   candidate.stops_job = true;
   candidate.state = State::crashed;
@@ -92,8 +100,10 @@ std::vector<Candidate> FindMtu(const model::Job& job) {
   for (const Completion& c : completions) reporters.push_back(c.event);
   OnlyReported(reporters, &finding);
   finding.set_refuted_by("the same error after both ends were given the same MTU");
-  SetNext("Give the interfaces of both hosts, and the switch ports between them, the same MTU (active_mtu must agree), then run again.",
-          "ibv_devinfo | grep -E 'hca_id|active_mtu'; ip link show; ping -M do -s 8972 <other host>", &finding);
+  SetNext(
+      "Give the interfaces of both hosts, and the switch ports between them, the same MTU (active_mtu must agree), then run "
+      "again.",
+      "ibv_devinfo | grep -E 'hca_id|active_mtu'; ip link show; ping -M do -s 8972 <other host>", &finding);
   return {candidate};
 }
 

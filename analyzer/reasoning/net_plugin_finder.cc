@@ -1,5 +1,5 @@
-// Network plugins: one that goes on using RDMA although NCCL_IB_DISABLE is set, and errors of plugins and libraries with networks of
-// their own (libfabric, UCX, NVSHMEM).
+// Network plugins: one that goes on using RDMA although NCCL_IB_DISABLE is set, and errors of plugins and libraries with
+// networks of their own (libfabric, UCX, NVSHMEM).
 #include <absl/strings/str_cat.h>
 
 #include "analyzer/model/views.h"
@@ -8,7 +8,8 @@
 namespace ringscope::reasoning {
 namespace {
 
-// NCCL_IB_DISABLE belongs to NCCL's own transport; the plugin that Mellanox's HPC-X and NVIDIA's containers bring has a switch of its own.
+// NCCL_IB_DISABLE belongs to NCCL's own transport; the plugin that Mellanox's HPC-X and NVIDIA's containers bring has a switch
+// of its own.
 std::vector<Candidate> FindPluginSwitch(const model::Job& job) {
   const model::Setting* disabled = nullptr;
   for (const model::Setting& s : job.evidence.settings) {
@@ -20,10 +21,12 @@ std::vector<Candidate> FindPluginSwitch(const model::Job& job) {
     if (n.network.starts_with("IBext") && plugin == nullptr) plugin = &n;
   }
   if (disabled == nullptr || plugin == nullptr) return {};
-  const auto failed = EventsOf(job, {"nccl-ibv-modify-qp", "nccl-ib-completion", "nccl-ibv-open-device", "nccl-ibv-create", "nccl-ib-async-fatal"});
+  const auto failed = EventsOf(
+      job, {"nccl-ibv-modify-qp", "nccl-ib-completion", "nccl-ibv-open-device", "nccl-ibv-create", "nccl-ib-async-fatal"});
   Candidate c = Say(Kind::misconfigured, failed.empty() ? Confidence::possible : Confidence::probable, Layer::kConfiguration,
-                    absl::StrCat("NCCL_IB_DISABLE=1 does not reach the external plugin ", plugin->network, ": it goes on using RDMA; its own switch is NCCL_IBEXT_DISABLE"), "NET-03",
-                    "nccl-ibv-modify-qp");
+                    absl::StrCat("NCCL_IB_DISABLE=1 does not reach the external plugin ", plugin->network,
+                                 ": it goes on using RDMA; its own switch is NCCL_IBEXT_DISABLE"),
+                    "NET-03", "nccl-ibv-modify-qp");
   c.stops_job = !failed.empty();
   if (failed.empty()) c.order = Class::kPlan;
   c.state = failed.empty() ? State::unknown : State::init_failure;
@@ -37,8 +40,10 @@ std::vector<Candidate> FindPluginSwitch(const model::Job& job) {
     break;
   }
   finding.set_refuted_by("the same failure with NCCL_IBEXT_DISABLE=1");
-  SetNext("Set NCCL_IBEXT_DISABLE=1 as well (or take the plugin out of the library path, NCCL_NET_PLUGIN=none), or make the RDMA network work.",
-          "NCCL_IBEXT_DISABLE=1 NCCL_DEBUG=INFO <the same command>  # then: Using network Socket", &finding);
+  SetNext(
+      "Set NCCL_IBEXT_DISABLE=1 as well (or take the plugin out of the library path, NCCL_NET_PLUGIN=none), or make the RDMA "
+      "network work.",
+      "NCCL_IBEXT_DISABLE=1 NCCL_DEBUG=INFO <the same command>  # then: Using network Socket", &finding);
   return {c};
 }
 

@@ -1,5 +1,6 @@
-// NET/IB reports that sizes do not match. The program's own calls tell whether they do: when they agree, what was announced was read
-// before it had arrived whole (an adapter that is forced to relaxed ordering), or the ranks derive sizes from other settings.
+// NET/IB reports that sizes do not match. The program's own calls tell whether they do: when they agree, what was announced was
+// read before it had arrived whole (an adapter that is forced to relaxed ordering), or the ranks derive sizes from other
+// settings.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 namespace ringscope::reasoning {
 namespace {
 
-// Calls at one position of communicators of one size say the same on several processes. nullopt: not logged; false: they differ.
+// Calls at one position of communicators of one size say the same on several processes. nullopt: not logged; false: they
+// differ.
 std::optional<bool> CallsAgree(const model::Job& job, model::Where* example) {
   struct Position {
     std::set<std::tuple<uint64_t, int, int>> arguments;  // count, datatype, root
@@ -55,32 +57,44 @@ std::vector<Candidate> FindSizeErrors(const model::Job& job) {
   const model::AdapterSetting* forced = ForcedRelaxed(job);
   Candidate c;
   if (ib && forced != nullptr && agree != std::optional<bool>(false)) {
-    c = Say(Kind::misconfigured, agree.has_value() || senseless ? Confidence::probable : Confidence::possible, Layer::kConfiguration,
-            absl::StrCat("The adapter is forced to PCIe relaxed ordering (PCI_WR_ORDERING=", forced->value, "): what NCCL polls can arrive before the data it announces",
+    c = Say(Kind::misconfigured, agree.has_value() || senseless ? Confidence::probable : Confidence::possible,
+            Layer::kConfiguration,
+            absl::StrCat("The adapter is forced to PCIe relaxed ordering (PCI_WR_ORDERING=", forced->value,
+                         "): what NCCL polls can arrive before the data it announces",
                          agree.has_value() ? "; the program's own sizes agree" : ""),
             "NET-06", "nccl-ib-incorrect-receive");
     Cite(job, forced->where, absl::StrCat(forced->name, " ", forced->value), &c.finding);
     c.finding.set_refuted_by("the same error with PCI_WR_ORDERING=per_mkey(0)");
-    SetNext("Set the adapters of all hosts back to PCI_WR_ORDERING=per_mkey(0) and reset them; NCCL_IB_PCI_RELAXED_ORDERING=0 and NCCL_PROTO=Simple are tests.",
-            "mlxconfig -d <device> set PCI_WR_ORDERING=0; mlxfwreset -d <device> reset", &c.finding);
+    SetNext(
+        "Set the adapters of all hosts back to PCI_WR_ORDERING=per_mkey(0) and reset them; NCCL_IB_PCI_RELAXED_ORDERING=0 and "
+        "NCCL_PROTO=Simple are tests.",
+        "mlxconfig -d <device> set PCI_WR_ORDERING=0; mlxfwreset -d <device> reset", &c.finding);
   } else if (agree == std::optional<bool>(true) || senseless) {
     c = Say(Kind::undetermined, Confidence::possible, Layer::kNetwork,
-            absl::StrCat("The network layer reports that sizes do not match", agree.has_value() ? ", but the ranks called the same operation with the same count" : "",
+            absl::StrCat("The network layer reports that sizes do not match",
+                         agree.has_value() ? ", but the ranks called the same operation with the same count" : "",
                          ": relaxed ordering of the adapter, settings that differ between ranks, or damaged memory"),
             "", "nccl-ib-incorrect-receive");
     c.finding.set_refuted_by("calls of the two ranks that differ");
-    SetNext("Whether the adapters are forced to relaxed ordering (PCI_WR_ORDERING), and the NCCL_* variables and releases of both ranks.",
-            "mlxconfig -d <device> q PCI_WR_ORDERING; env | grep NCCL_", &c.finding);
+    SetNext(
+        "Whether the adapters are forced to relaxed ordering (PCI_WR_ORDERING), and the NCCL_* variables and releases of both "
+        "ranks.",
+        "mlxconfig -d <device> q PCI_WR_ORDERING; env | grep NCCL_", &c.finding);
   } else {
     c = Say(Kind::size_mismatch, Confidence::possible, Layer::kProgram,
-            "Two ranks disagree on the size of a message: their calls differ, or the settings from which NCCL derives sizes", "", errors.front()->signature);
+            "Two ranks disagree on the size of a message: their calls differ, or the settings from which NCCL derives sizes",
+            "", errors.front()->signature);
     c.finding.set_refuted_by("the calls of both ranks (NCCL_DEBUG_SUBSYS=COLL) agree in operation, count and datatype");
   }
   c.stops_job = true;
   c.state = State::crashed;
   c.when = errors.front()->time;
   CiteAll(job, errors, 3, &c.finding);
-  if (call.known()) Cite(job, call, agree == std::optional<bool>(true) ? "the calls of the ranks agree (the last of them)" : "the last call that the log lists", &c.finding);
+  if (call.known())
+    Cite(job, call,
+         agree == std::optional<bool>(true) ? "the calls of the ranks agree (the last of them)"
+                                            : "the last call that the log lists",
+         &c.finding);
   OnlyReported(errors, &c.finding);
   return {c};
 }

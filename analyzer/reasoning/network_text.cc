@@ -17,9 +17,10 @@ namespace {
 // What UCX calls the statuses.
 int StatusOfUcx(std::string_view what) {
   static constexpr std::pair<std::string_view, int> kNames[] = {
-      {"Transport retry", kRetryExceeded}, {"RNR retry", kReceiverNotReady},       {"Local protection", kLocalProtection},
-      {"Remote access", kRemoteAccess},    {"Remote operation", kRemoteOperation}, {"Remote invalid", kRemoteInvalid},
-      {"Work Request Flushed", kFlushed},  {"Local QP", 2}};
+      {"Transport retry", kRetryExceeded},    {"RNR retry", kReceiverNotReady},
+      {"Local protection", kLocalProtection}, {"Remote access", kRemoteAccess},
+      {"Remote operation", kRemoteOperation}, {"Remote invalid", kRemoteInvalid},
+      {"Work Request Flushed", kFlushed},     {"Local QP", 2}};
   for (const auto& [name, status] : kNames) {
     if (what.starts_with(name)) return status;
   }
@@ -61,7 +62,7 @@ std::vector<Completion> Completions(const model::Job& job) {
     Completion c;
     c.event = event;
     c.status = event->signature == "ucx-transport-error" ? StatusOfUcx(event->Field("what"))
-                                                          : static_cast<int>(event->Number("status").value_or(0) & 0xff);
+                                                         : static_cast<int>(event->Number("status").value_or(0) & 0xff);
     if (c.status == 0) continue;  // a trace of what went well
     c.peer = event->Field("peer");
     if (!c.peer.empty()) c.peer_host = model::HostOfAddress(job.evidence, c.peer);
@@ -118,7 +119,8 @@ void CiteSettings(const model::Job& job, std::string_view name, size_t most, Fin
   std::set<std::pair<std::string, std::string>> seen;
   for (const model::Setting& s : job.evidence.settings) {
     if (s.name != name || seen.size() >= most || !seen.insert({s.by.host, s.value}).second) continue;
-    Cite(job, s.where, absl::StrCat(s.name, "=", s.value, s.by.host.empty() ? "" : absl::StrCat(" (", s.by.host, ")")), finding);
+    Cite(job, s.where, absl::StrCat(s.name, "=", s.value, s.by.host.empty() ? "" : absl::StrCat(" (", s.by.host, ")")),
+         finding);
   }
 }
 
@@ -146,18 +148,25 @@ std::optional<Sign> WorkedUntil(const model::Job& job, const model::Event* befor
   };
   const model::Evidence& e = job.evidence;
   for (const model::NcclTestRow& row : e.hardware.speed.nccl_tests) {
-    if (row.wrong <= 0 && row.micros > 0 && earlier(row.where)) return Sign{row.where, absl::StrCat(row.bytes, " bytes in ", row.micros, " us: the connections worked until then")};
+    if (row.wrong <= 0 && row.micros > 0 && earlier(row.where))
+      return Sign{row.where, absl::StrCat(row.bytes, " bytes in ", row.micros, " us: the connections worked until then")};
+  }
+  for (const model::Event* row : EventsOf(job, {"nccl-tests-row"})) {
+    if (earlier(row->where)) return Sign{row->where, row->text};
   }
   for (const model::CallHistory& h : e.calls.histories) {
     for (const model::LoggedCall& call : h.calls) {
-      if (call.op_count >= kManyOperations && earlier(call.where)) return Sign{call.where, absl::StrCat("operation ", call.op_count, " was called: many had ended")};
+      if (call.op_count >= kManyOperations && earlier(call.where))
+        return Sign{call.where, absl::StrCat("operation ", call.op_count, " was called: many had ended")};
     }
   }
   for (const model::WorkCursor& c : e.work.cursors) {
-    if (c.completed >= static_cast<int64_t>(kManyOperations)) return Sign{c.where, absl::StrCat(c.completed, " operations had completed")};
+    if (c.completed >= static_cast<int64_t>(kManyOperations))
+      return Sign{c.where, absl::StrCat(c.completed, " operations had completed")};
   }
   for (const model::WorkTimeout& t : e.work.timeouts) {
-    if (t.seq.value_or(0) >= static_cast<int64_t>(kManyOperations)) return Sign{t.where, absl::StrCat("operation ", *t.seq, " timed out: many had ended")};
+    if (t.seq.value_or(0) >= static_cast<int64_t>(kManyOperations))
+      return Sign{t.where, absl::StrCat("operation ", *t.seq, " timed out: many had ended")};
   }
   for (const model::StepTime& t : e.hardware.speed.steps) {
     if (t.step >= kManySteps && earlier(t.where)) return Sign{t.where, absl::StrCat("step ", t.step, " had ended")};
@@ -172,7 +181,8 @@ std::optional<Sign> Worked(const model::Job& job) { return WorkedUntil(job, null
 
 bool UsesRoce(const model::Job& job) {
   const auto& adapters = job.evidence.network.adapters;
-  if (!adapters.empty()) return std::any_of(adapters.begin(), adapters.end(), [](const model::AdapterUse& a) { return a.roce; });
+  if (!adapters.empty())
+    return std::any_of(adapters.begin(), adapters.end(), [](const model::AdapterUse& a) { return a.roce; });
   for (const Completion& c : Completions(job)) {
     if (!c.event->Field("local_gid").empty() || c.event->Field("link") == "RoCE") return true;
   }

@@ -51,8 +51,8 @@ void CiteSettings(const model::Job& job, std::string_view name, size_t most, Fin
 // Release of NCCL as a number that compares (2.18.3 is 21803), 0 unknown; differing ones: the oldest.
 int OldestNccl(const model::Job& job);
 
-// The job exchanged data over its connections before the error at `before`: rows of a benchmark, steps, many operations. nullopt:
-// nothing shows it.
+// The job exchanged data over its connections before the error at `before`: rows of a benchmark, steps, many operations.
+// nullopt: nothing shows it.
 struct Sign {
   model::Where where;
   std::string text;

@@ -17,7 +17,8 @@ std::vector<const model::PciFunction*> AcsRedirects(const model::Job& job) {
 
 bool AcsShownOff(const model::Job& job) {
   const auto& pci = job.evidence.network.pci;
-  return AcsRedirects(job).empty() && std::any_of(pci.begin(), pci.end(), [](const model::PciFunction& f) { return f.has_acs; });
+  return AcsRedirects(job).empty() &&
+         std::any_of(pci.begin(), pci.end(), [](const model::PciFunction& f) { return f.has_acs; });
 }
 
 void CiteAcs(const model::Job& job, size_t most, Finding* finding) {
@@ -25,7 +26,10 @@ void CiteAcs(const model::Job& job, size_t most, Finding* finding) {
   for (const model::PciFunction* f : AcsRedirects(job)) {
     if (cited++ >= most) break;
     Cite(job, f->acs_where,
-         absl::StrCat(f->bus_id ? absl::StrCat(model::BusIdText(*f->bus_id), " ", f->name, ": ") : f->count > 1 ? absl::StrCat(f->count, " functions: ") : "", f->acs_line),
+         absl::StrCat(f->bus_id      ? absl::StrCat(model::BusIdText(*f->bus_id), " ", f->name, ": ")
+                      : f->count > 1 ? absl::StrCat(f->count, " functions: ")
+                                     : "",
+                      f->acs_line),
          finding);
   }
 }

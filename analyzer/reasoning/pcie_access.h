@@ -16,7 +16,8 @@ void CiteAcs(const model::Job& job, size_t most, Finding* finding);
 
 // What to do about it, and how to tell.
 inline constexpr char kAcsRemedy[] =
-    "Turn ACS off on the PCIe switches and root ports above GPUs and adapters (BIOS, or setpci on each bridge: ECAP_ACS+6.w=0000) and set the IOMMU to passthrough "
+    "Turn ACS off on the PCIe switches and root ports above GPUs and adapters (BIOS, or setpci on each bridge: "
+    "ECAP_ACS+6.w=0000) and set the IOMMU to passthrough "
     "(iommu=pt) or off.";
 inline constexpr char kAcsCommand[] = "sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'; cat /proc/cmdline";
 

@@ -45,8 +45,10 @@ std::vector<Candidate> FindPeerClosed(const model::Job& job) {
   CiteAll(job, events, 4, &finding);
   OnlyReported(events, &finding);
   finding.set_refuted_by("the log of that peer shows that it lived on and closed nothing");
-  SetNext(absl::StrCat("The log and exit status of the process at ", whom, ", and the health of its host (ibstat, ibqueryerrors, dmesg)."),
-          absl::StrCat("ssh ", ShellWord(first_peer), " 'dmesg -T | grep -iE \"xid|oom|killed|segfault|link\"; ibstat'"), &finding);
+  SetNext(absl::StrCat("The log and exit status of the process at ", whom,
+                       ", and the health of its host (ibstat, ibqueryerrors, dmesg)."),
+          absl::StrCat("ssh ", ShellWord(first_peer), " 'dmesg -T | grep -iE \"xid|oom|killed|segfault|link\"; ibstat'"),
+          &finding);
   return {candidate};
 }
 

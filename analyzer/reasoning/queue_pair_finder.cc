@@ -21,7 +21,8 @@ std::vector<Candidate> FindQueuePairs(const model::Job& job) {
     const model::Event& first = *refused.front();
     const std::string error(first.Field("error"));
     const bool resolve = error.starts_with("Connection timed out");
-    const bool route = resolve || error.starts_with("No route") || error.starts_with("Network is unreach") || error.starts_with("No such device") || error.starts_with("Invalid argument");
+    const bool route = resolve || error.starts_with("No route") || error.starts_with("Network is unreach") ||
+                       error.starts_with("No such device") || error.starts_with("Invalid argument");
     Candidate c = Say(Kind::error_reported, Confidence::possible, Layer::kNetwork,
                       absl::StrCat("A queue pair could not be connected (ibv_modify_qp: ", error, ")",
                                    resolve ? ": the peer's GID could not be resolved on the network of that adapter"
@@ -37,14 +38,19 @@ std::vector<Candidate> FindQueuePairs(const model::Job& job) {
       break;
     }
     c.finding.set_refuted_by("ib_write_bw between the same two adapters works with the same GID index");
-    SetNext("Whether the two adapters reach each other: the GID tables of both hosts, a ping between the RoCE addresses, ib_write_bw with the GID index that NCCL used. "
-            "Rails that are not connected with each other need NCCL_CROSS_NIC=0; leave NCCL_IB_GID_INDEX unset on NCCL 2.21 and later; NCCL_IB_HCA picks adapters.",
-            "show_gids; ibv_devinfo; ib_write_bw -d <device> -x <gid index> <other host>", &c.finding);
+    SetNext(
+        "Whether the two adapters reach each other: the GID tables of both hosts, a ping between the RoCE addresses, "
+        "ib_write_bw with the GID index that NCCL used. "
+        "Rails that are not connected with each other need NCCL_CROSS_NIC=0; leave NCCL_IB_GID_INDEX unset on NCCL 2.21 and "
+        "later; NCCL_IB_HCA picks adapters.",
+        "show_gids; ibv_devinfo; ib_write_bw -d <device> -x <gid index> <other host>", &c.finding);
     found.push_back(std::move(c));
   }
   if (const auto differ = EventsOf(job, {"nccl-ib-devices-differ"}); !differ.empty()) {
-    Candidate c = Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
-                      "Adapters of different kinds were connected with each other (InfiniBand with RoCE, or another number of ports)", "NET-08", "nccl-ib-devices-differ");
+    Candidate c =
+        Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
+            "Adapters of different kinds were connected with each other (InfiniBand with RoCE, or another number of ports)",
+            "NET-08", "nccl-ib-devices-differ");
     Common(job, differ, &c);
     CiteSettings(job, "NCCL_IB_HCA", 4, &c.finding);
     c.finding.set_refuted_by("ibv_devinfo shows the same adapters with the same link layer on all hosts");
