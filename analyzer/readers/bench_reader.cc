@@ -78,8 +78,8 @@ class Bench : public LineReader {
     if (line.text.size() > 16000) return false;
     Place(line);
     if (NcclTestsHead(line) || NcclTestsRow(line)) return true;
-    if (TrialHead(line)) return true;
     KeyValues(line);
+    if (TrialHead(line)) return true;
     if (TrialRow(line)) return true;
     return ++idle_ < 3 && (table_ > 0 || value_column_ >= 0);
   }
@@ -190,6 +190,7 @@ class Bench : public LineReader {
     }
     for (size_t i = 0; i < cells.size(); ++i) {
       bool more = true;
+      if (Contains(cells[i], "=")) return false;
       if (cells.size() > 40 || !ValueName(cells[i], &more)) continue;
       value_column_ = static_cast<int>(cells.size() - 1 - i);
       more_is_better_ = more;

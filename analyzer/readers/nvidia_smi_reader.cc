@@ -53,7 +53,7 @@ std::string CounterName(std::string_view words) {
 
 class NvidiaSmi : public LineReader {
  public:
-  explicit NvidiaSmi(const FileContext& context) : out_(context), table_(context, &out_) {}
+  explicit NvidiaSmi(const FileContext& context) : context_(context), out_(context), table_(context, &out_) {}
 
   bool Line(const TextLine& whole) override {
     TextLine line = whole;
@@ -62,7 +62,9 @@ class NvidiaSmi : public LineReader {
       idle_ = 0;
       return true;
     }
+    if (Unchanged(line)) return true;
     if (out_.Heading(line)) {
+      compared_ = Contains(line.text, "diff") && Contains(line.text, "nvlink");
       csv_.clear();
       sections_.clear();
       query_ = false;
@@ -80,6 +82,23 @@ class NvidiaSmi : public LineReader {
     if (!RE2::PartialMatch(Piece(line->text), shape, &host) || host == "NVML") return;
     line->text.remove_prefix(line->text.find(": ") + 2);
     line->by.host = host;
+  }
+
+  // People compare by themselves: "# diff of nvidia-smi nvlink -e before/after" and "(no difference)".
+  bool Unchanged(const TextLine& line) {
+    static const RE2& same =
+        *new RE2(R"((?i)^\W*(?:no differences?|no changes?|identical|unchanged|all (?:counters )?unchanged|empty)\W*$)");
+    if (!compared_ || !RE2::PartialMatch(Piece(line.text), same)) return false;
+    model::ToolVerdict verdict;
+    verdict.tool = "nvidia-smi nvlink";
+    verdict.test = "counters compared";
+    verdict.result = "unchanged";
+    verdict.where = line.where;
+    verdict.by = line.by;
+    verdict.quote = "NVLink counters before and after: " + QuoteLine(line.text);
+    context_.evidence->hardware.verdicts.push_back(std::move(verdict));
+    compared_ = false;
+    return true;
   }
 
   bool Nvlink(const TextLine& line) {
@@ -313,8 +332,10 @@ class NvidiaSmi : public LineReader {
     if (out_.Current(kCsv, line)->values.count(key) == 0) out_.Put(kCsv, key, value, line, quote);
   }
 
+  const FileContext& context_;
   GpuSnapshots out_;
   SmiTable table_;
+  bool compared_ = false;                                 // the heading announced a comparison of counters
   std::vector<std::pair<size_t, std::string>> sections_;  // of -q: indentation and heading
   std::vector<std::string> csv_;
   bool query_ = false;  // inside a whole `-q`, most of whose lines nobody needs

@@ -54,7 +54,8 @@ std::vector<Token> Split(std::string_view text) {
       token.text = text.substr(i, end - i);
       if (!absl::SimpleAtod(Absl(token.text), &token.value)) token.value = -1;
       size_t unit = end;
-      while (unit < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[unit])) || text[unit] == '/')) ++unit;
+      const bool letter = end < text.size() && absl::ascii_isalpha(static_cast<unsigned char>(text[end]));
+      while (letter && unit < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[unit])) || text[unit] == '/')) ++unit;
       token.unit = text.substr(end, unit - end);
       i = unit;
     } else if (absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_') {
@@ -335,10 +336,10 @@ class Steps : public LineReader {
 
   bool Row(const TextLine& line) {
     if (columns_.empty()) return false;
+    // A rule under the head.
+    if (rows_ == 0 && line.text.find_first_not_of("-=+| \t") == line.text.npos) return true;
     const std::vector<std::string_view> cells = Cells(line.text);
     if (cells.size() != columns_.size()) {
-      // A rule under the head.
-      if (rows_ == 0 && line.text.find_first_not_of("-=+| \t") == line.text.npos) return true;
       columns_.clear();
       return false;
     }

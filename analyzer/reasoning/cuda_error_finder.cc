@@ -54,6 +54,9 @@ bool AtOnce(const std::vector<const model::Event*>& members) {
 void CiteContext(const model::Job& job, Finding* finding) {
   CiteAll(job, EventsOf(job, {"note-nvlink-domain"}), 2, finding);
   CiteAll(job, EventsOf(job, {"kernel-log-unreadable"}), 1, finding);
+  for (const model::ToolVerdict& verdict : job.evidence.hardware.verdicts) {
+    if (verdict.test == "counters compared") Cite(job, verdict.where, verdict.quote, finding);
+  }
 }
 
 // "rank 3", and whether one member spoke clearly before all others.

@@ -1,5 +1,5 @@
-// The NVSwitch fabric: GPUs that are not registered with it, a fabric manager that does not run or does not fit the driver, and
-// one that was restarted under GPUs that stayed up.
+// The NVSwitch fabric as GPUs show it: not registered, refused, unhealthy; and a fabric manager that does not fit the driver.
+// CUDA's own word for it (802) and NVLS that fails after a restart of the fabric manager: cuda_error_finder, nvls_finder.
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
@@ -9,7 +9,6 @@
 
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/gpu_view.h"
-#include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/text_evidence.h"
 
 namespace ringscope::reasoning {
@@ -113,15 +112,15 @@ std::vector<Candidate> FindFabric(const model::Job& job) {
   const Fabric fabric = Look(views);
   const auto not_ready = EventsOf(job, {"cuda-system-not-ready"});
   const auto mismatch = EventsOf(job, {"fm-driver-mismatch"});
-  if (!fabric.unregistered.empty() || !not_ready.empty() || !mismatch.empty()) {
+  if (!fabric.unregistered.empty() || !mismatch.empty()) {
     const bool state = !fabric.unregistered.empty();
     std::string title =
-        state ? absl::StrCat(Count(fabric.unregistered, fabric.good), Hosts(fabric.unregistered),
-                             " not registered with the NVLink fabric (state ", std::string(fabric.unregistered[0].reading->value),
-                             "): the fabric manager has not finished with them")
-        : !mismatch.empty()
-            ? "The fabric manager is of another release than the driver and does not run: CUDA cannot start on an NVSwitch system"
-            : "CUDA says that the system is not ready (802): the fabric manager does not run or has not finished";
+        state
+            ? absl::StrCat(Count(fabric.unregistered, fabric.good), Hosts(fabric.unregistered),
+                           fabric.unregistered.size() == 1 ? " is" : " are", " not registered with the NVLink fabric (state ",
+                           std::string(fabric.unregistered[0].reading->value), "): the fabric manager has not finished with them")
+            : "The fabric manager is of another release than the driver and does not run: CUDA cannot start on an NVSwitch "
+              "system";
     Candidate c = Say(mismatch.empty() ? Kind::error_reported : Kind::misconfigured, Confidence::probable, Layer::kDriver,
                       std::move(title), "FB-01");
     Finding& f = c.finding;
@@ -177,61 +176,7 @@ std::vector<Candidate> FindFabric(const model::Job& job) {
   return found;
 }
 
-// ---- restarted under running GPUs
-
-bool SpeaksOfNvlsFailure(const model::Event& event) {
-  const std::string low = absl::AsciiStrToLower(Absl(event.text));
-  return (Contains(low, "nvls") || Contains(low, "nvlink sharp") || Contains(low, "multicast")) &&
-         (Contains(low, " warn ") || Contains(low, "fail") || Contains(low, "error"));
-}
-
-std::vector<Candidate> FindRestart(const model::Job& job) {
-  const auto stopped = EventsOf(job, {"fm-service-stopped"});
-  const auto started = EventsOf(job, {"fm-service-started"});
-  const model::Event* stop = nullptr;
-  const model::Event* start = nullptr;
-  for (const model::Event* a : stopped) {
-    for (const model::Event* b : started) {
-      if (a->where.file == b->where.file && a->where.line < b->where.line && a->by.host == b->by.host) {
-        stop = a;
-        start = b;
-      }
-    }
-  }
-  if (start == nullptr) return {};
-  std::vector<const model::Event*> failures;
-  for (const model::Event& event : job.evidence.events) {
-    const bool same_host = event.by.host.empty() || start->by.host.empty() || event.by.host == start->by.host;
-    if (same_host && SpeaksOfNvlsFailure(event)) failures.push_back(&event);
-  }
-  if (failures.empty()) return {};
-  Candidate c =
-      Say(Kind::error_reported, Confidence::probable, Layer::kDriver,
-          absl::StrCat(
-              "The fabric manager", start->by.host.empty() ? "" : absl::StrCat(" on ", start->by.host),
-              " was restarted while the GPUs stayed up: NVLink SHARP (NVLS) multicast cannot be set up until the GPUs are reset"),
-          "FB-01");
-  c.stops_job = true;
-  c.state = State::init_failure;
-  Finding& f = c.finding;
-  if (!start->by.host.empty()) f.mutable_who()->add_hosts(start->by.host);
-  Cite(job, *stop, &f);
-  Cite(job, *start, &f);
-  CiteAll(job, failures, 4, &f);
-  const std::set<int> ranks = RanksOf(failures);
-  AddRanks(ranks, f.mutable_collateral()->mutable_ranks());
-  f.set_refuted_by("the same failure after the GPUs were reset, or on a node whose fabric manager was never stopped");
-  SetNext(
-      "Stop all jobs of the node, stop the fabric manager, reset the GPUs (or reboot), start the fabric manager, then the jobs. "
-      "NCCL_NVLS_ENABLE=0 "
-      "gets by without NVLS.",
-      "systemctl stop nvidia-fabricmanager; nvidia-smi -r; systemctl start nvidia-fabricmanager; nvidia-smi -q | grep -A4 Fabric",
-      &f);
-  return {c};
-}
-
 const Register kFabric("fabric state", FindFabric);
-const Register kRestart("fabric manager restart", FindRestart);
 
 }  // namespace
 }  // namespace ringscope::reasoning

@@ -20,10 +20,12 @@ namespace {
 using Part = model::StepTime::Part;
 
 void CiteSteps(const model::Job& job, const std::vector<const model::StepTime*>& steps, size_t most, Finding* finding) {
-  std::set<std::pair<int, uint32_t>> lines;
+  size_t cited = 0;
   for (const model::StepTime* step : steps) {
-    if (lines.size() < most && lines.emplace(step->where.file, step->where.line).second)
-      Cite(job, step->where, step->quote, finding);
+    const bool known = std::any_of(finding->evidence().begin(), finding->evidence().end(), [&](const Evidence& e) {
+      return e.line() == step->where.line && e.text() == step->quote;
+    });
+    if (!known && cited++ < most) Cite(job, step->where, step->quote, finding);
   }
 }
 
@@ -67,7 +69,7 @@ std::string PartText(const LateRank& late) { return late.name.empty() ? "" : abs
 
 Candidate ComputeLate(const model::Job& job, const LateRank& late, const std::vector<GpuView>& views) {
   const std::string how =
-      absl::StrFormat("rank %d is the straggler: %.3g s%s against %.3g s of the other ranks, in %d of %d compared steps",
+      absl::StrFormat("Rank %d is the straggler: %.3g s%s against %.3g s of the other ranks, in %d of %d compared steps",
                       late.rank, late.seconds, PartText(late), late.others, late.slow.size(), late.compared);
   bool sure = false;
   const GpuView* gpu = SlowedGpuOf(job, views, late.rank, &sure);
@@ -110,7 +112,7 @@ Candidate ComputeLate(const model::Job& job, const LateRank& late, const std::ve
 Candidate InputLate(const model::Job& job, const LateRank& late, const InputStall* stall) {
   Candidate c =
       Slow(Kind::rank_slow, late.persistent || stall != nullptr ? Confidence::probable : Confidence::possible, Layer::kProgram,
-           absl::StrFormat("rank %d waits for its input (storage or data loader): %.3g s%s against %.3g s of the others%s",
+           absl::StrFormat("Rank %d waits for its input (storage or data loader): %.3g s%s against %.3g s of the others%s",
                            late.rank, late.seconds, PartText(late), late.others,
                            late.persistent ? absl::StrFormat(", in %d of %d compared steps", late.slow.size(), late.compared)
                                            : absl::StrCat(" in step ", absl::StrJoin(late.steps, ", "))),
@@ -151,7 +153,7 @@ std::vector<Candidate> FindLogged(const model::Job& job) {
       FinishInput(job, stalled ? &stall : nullptr, &found.back().finding);
     } else if (rank.part == Part::kSave && rank.persistent) {
       Candidate c = Slow(Kind::rank_slow, Confidence::probable, Layer::kProgram,
-                         absl::StrFormat("rank %d spends %.3g s%s while the others spend %.3g s and wait", rank.rank,
+                         absl::StrFormat("Rank %d spends %.3g s%s while the others spend %.3g s and wait", rank.rank,
                                          rank.seconds, PartText(rank), rank.others),
                          "FW-07");
       c.finding.mutable_who()->add_ranks(rank.rank);

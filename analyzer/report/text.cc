@@ -1,6 +1,7 @@
 #include "analyzer/report/text.h"
 
 #include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_replace.h>
@@ -63,7 +64,9 @@ std::string WhoText(const Who& who) {
     std::vector<std::string> shown(list.begin(), list.end());
     const size_t all = shown.size();
     if (all > 6) shown.resize(6);
-    std::string text = absl::StrCat(what, absl::StrJoin(shown, ", "));
+    // "GPU 3 (0000:41:00.0)" says what it is by itself.
+    const bool tells = absl::StrContains(shown[0], what);
+    std::string text = absl::StrCat(tells ? "" : what, absl::StrJoin(shown, ", "));
     if (all > 6) absl::StrAppend(&text, " and ", all - 6, " more");
     parts.push_back(std::move(text));
   };
