@@ -96,7 +96,6 @@ std::vector<Candidate> FindP2pAcs(const model::Job& job) {
   if (acs.empty() && iommu == nullptr && fault == nullptr && !symptom.proof) return {};
   if (!symptom.proof && fault == nullptr && (p2p == nullptr || AllNvlink(job))) return {};
   if (!seen && fault == nullptr && Worked(job)) return {};
-  if (acs.empty() && !seen && fault == nullptr) return {};
   // A network's error has its own reasons, and an explanation of its own (gdr_path_finder).
   if (!Completions(job).empty()) return {};
   const model::Setting* off = SettingOf(job, "NCCL_P2P_DISABLE");
@@ -114,7 +113,9 @@ std::vector<Candidate> FindP2pAcs(const model::Job& job) {
                                                       "access control (ACS), the IOMMU or virtualisation",
                        seen ? absl::StrCat("; ", symptom.text) : ""),
           "FB-05", "cuda-p2p-verification-failed");
-  c.stops_job = true;
+  // Nothing shows that the job suffers from it: a remark, which explains nothing else.
+  c.stops_job = seen || fault != nullptr;
+  if (!c.stops_job) c.order = Class::kPlan;
   c.state = seen ? symptom.state : State::hang;
   Finding& finding = c.finding;
   CiteAcs(job, 4, &finding);

@@ -29,8 +29,11 @@ std::optional<Used> UsedGid(const model::Job& job) {
     return Used{qp.gid_index, true, true, qp.where,
                 absl::StrCat("NCCL connected with GID index ", qp.gid_index, ", a link-local address")};
   }
+  // Up to 2.19 ("with error …") addresses of InfiniBand may be printed too; they begin with fe80:: and are right so.
+  const bool roce = std::any_of(job.evidence.network.adapters.begin(), job.evidence.network.adapters.end(),
+                                [](const model::AdapterUse& a) { return a.roce; });
   for (const Completion& c : Completions(job)) {
-    if (LinkLocal(c.event->Field("local_gid")))
+    if (LinkLocal(c.event->Field("local_gid")) && (roce || Contains(c.event->text, "status")))
       return Used{-1, true, true, c.event->where, "the failed connection used a link-local GID"};
   }
   for (const model::Event* e : EventsOf(job, {"nccl-ibv-modify-qp"})) {
