@@ -147,23 +147,6 @@ std::optional<Candidate> Ecc(const model::Job& job) {
   return c;
 }
 
-std::optional<Candidate> NotReady(const model::Job& job) {
-  const auto members = Members(EventsOf(job, {"cuda-system-not-ready"}));
-  if (members.empty()) return std::nullopt;
-  Candidate c = Make(job, Kind::misconfigured, Confidence::probable, Layer::kDriver,
-                     "CUDA error 802 (system not yet initialized): the NVLink fabric is not set up; the fabric manager does not "
-                     "run, is not done, or does not match the driver",
-                     "FB-01", members);
-  c.state = State::init_failure;
-  for (const model::Event* e : members) {
-    auto& hosts = *c.finding.mutable_who()->mutable_hosts();
-    if (!e->by.host.empty() && std::count(hosts.begin(), hosts.end(), e->by.host) == 0) hosts.Add(std::string(e->by.host));
-  }
-  CiteAll(job, EventsOf(job, {"fm-service-failed", "fm-driver-mismatch", "fm-service-stopped", "fm-error"}), 4, &c.finding);
-  c.finding.set_refuted_by("Fabric State Completed and Status Success on all GPUs (nvidia-smi -q)");
-  return c;
-}
-
 std::optional<Candidate> Program(const model::Job& job) {
   auto members = Members(EventsOf(job, {"cuda-device-assert"}));
   const bool assertion = !members.empty();
@@ -188,7 +171,7 @@ std::optional<Candidate> Program(const model::Job& job) {
 std::vector<Candidate> FindCudaError(const model::Job& job) {
   // Where the kernel log names the fault these lines only agree with it.
   if (const Incident incident = FindIncident(job); incident.root >= 0 && incident.after_end_s == 0) return {};
-  for (const auto find : {Nvlink, Ecc, NotReady, Program}) {
+  for (const auto find : {Nvlink, Ecc, Program}) {
     if (auto candidate = find(job)) return {*std::move(candidate)};
   }
   return {};

@@ -31,9 +31,8 @@ std::vector<Candidate> FindKernelNic(const model::Job& job) {
                                      events.size() > 1 ? absl::StrCat(" (", events.size(), " times)") : "")
                       : absl::StrCat("Cable or optic of network adapter ", Adapter(first), where, " reports an error");
   // Without a complaint about the network a link that went down need not concern the job.
-  bool complains = false;
-  for (const model::Event& e : job.evidence.events)
-    complains |= e.signature.starts_with("nccl-ib-") || e.signature.starts_with("nccl-net-");
+  const bool complains = FirstEvent(job, {"nccl-ib-completion", "nccl-ib-cqe", "nccl-ib-port-error", "nccl-ib-async-fatal",
+                                          "nccl-socket-failed", "nccl-socket-progress"}) != nullptr;
   Candidate c = Say(Kind::edge_failed, complains || !dead.empty() ? Confidence::probable : Confidence::possible, Layer::kHardware,
                     title, "NET-01", first.signature);
   Finding& finding = c.finding;

@@ -116,9 +116,10 @@ Candidate Link(const model::Job& job, const Incident& incident, const std::vecto
   std::string title = receiving ? absl::StrCat("NVLink error received at ", what, " (", NumberText(root),
                                                "): the fault lies at that link or beyond it")
                                 : absl::StrCat("NVLink fault at ", what, " (", NumberText(root), ")");
-  if (gpus.size() == 2) absl::StrAppend(&title, "; its other end is ", DeviceText(*gpus[gpus[0] == &root ? 1 : 0]));
-  Candidate candidate = Say(Kind::error_reported, receiving || incident.long_before ? Confidence::possible : Confidence::probable, Layer::kHardware,
-                            title, root.entry != nullptr && !root.entry->cause().empty() ? root.entry->cause() : "HW-01");
+  if (gpus.size() == 2) absl::StrAppend(&title, "; its other end is ", DeviceText(*gpus[gpus[0]->fact == root.fact ? 1 : 0]));
+  Candidate candidate =
+      Say(Kind::error_reported, receiving || incident.long_before ? Confidence::possible : Confidence::probable, Layer::kHardware,
+          title, root.entry != nullptr && !root.entry->cause().empty() ? root.entry->cause() : "HW-01");
   Finding& finding = candidate.finding;
   for (const int i : incident.together) NameDevice(incident.faults[i], !receiving, &finding);
   CommonParts(job, incident, &candidate);

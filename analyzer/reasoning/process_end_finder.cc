@@ -169,13 +169,15 @@ void FindKills(const model::Job& job, std::vector<Candidate>* found) {
   });
   if (failed && !memory && ends.ranks.size() > 1) return;
   ends.words = EventsOf(job, {"slurm-oom-kill", "ray-out-of-memory"});
+  const bool told = !ends.ends.empty() || !ends.words.empty();
   for (const model::Event& event : job.evidence.events) {
     const catalog::Signature* known = catalog::FindSignature(event.signature);
     // The kernel's own lines, whichever entry of the catalogue reads them.
     if (known != nullptr && known->source() == "kernel" && Contains(event.signature, "oom")) ends.words.push_back(&event);
   }
   memory |= !ends.words.empty();
-  if (ends.ends.empty() && ends.words.empty()) return;
+  // The kernel's lines alone: whether the victim was of the job is for the finder that reads them.
+  if (!told) return;
   const size_t killed = ends.ends.size();
   PlaceByLocalRank(job, &ends);
   for (const model::Event* word : ends.words) {
