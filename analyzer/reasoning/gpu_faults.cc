@@ -80,7 +80,10 @@ bool SameHost(const GpuFault& a, const GpuFault& b) {
   return a.fact->by.host == b.fact->by.host && (!a.fact->by.host.empty() || a.fact->where.file == b.fact->where.file);
 }
 bool SameDevice(const GpuFault& a, const GpuFault& b) {
-  return SameHost(a, b) && a.fact->bus_id == b.fact->bus_id && a.fact->pci == b.fact->pci;
+  if (!SameHost(a, b) || a.fact->nvswitch != b.fact->nvswitch) return false;
+  // "0000:97:00" and "0000:97:00.0".
+  if (a.fact->bus_id.has_value() && b.fact->bus_id.has_value()) return (*a.fact->bus_id | 0xf) == (*b.fact->bus_id | 0xf);
+  return a.fact->pci == b.fact->pci;
 }
 std::optional<int64_t> Between(const GpuFault& a, const GpuFault& b) {
   return NsBetween(a.fact->time, b.fact->time, SameHost(a, b));

@@ -3,6 +3,7 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/gpu_faults.h"
@@ -16,7 +17,7 @@ using catalog::XidEntry;
 std::vector<Candidate> FindIllegalAccess(const model::Job& job) {
   const Incident incident = FindIncident(job);
   if (incident.root < 0) return {};
-  const GpuFault& root = incident.faults[incident.root];
+  GpuFault root = incident.faults[incident.root];
   if (root.part != XidEntry::program) return {};
   if (incident.after_end_s > 0) {
     Candidate late = Say(Kind::none, Confidence::possible, Layer::kReport,
@@ -29,6 +30,12 @@ std::vector<Candidate> FindIllegalAccess(const model::Job& job) {
   }
   const bool first_hand = root.role == XidEntry::application;
   const auto complaints = Complaints(job);
+  // An illegal access is an error of one process only: the one rank that reports it is the one whose GPU faulted.
+  std::set<int> accused;
+  for (const Complaint& c : complaints) {
+    if (!c.timeout && c.by.rank >= 0) accused.insert(c.by.rank);
+  }
+  if (root.rank < 0 && first_hand && incident.together.size() == 1 && accused.size() == 1) root.rank = *accused.begin();
   const bool agrees = root.rank >= 0 && std::any_of(complaints.begin(), complaints.end(), [&](const Complaint& c) {
                         return !c.timeout && (c.by.rank == root.rank || (root.fact->pid >= 0 && c.by.pid == root.fact->pid));
                       });
@@ -47,6 +54,7 @@ std::vector<Candidate> FindIllegalAccess(const model::Job& job) {
   CiteComplaints(job, complaints, 4, &finding);
   OthersWaited(job, &finding);
   candidate.when = root.fact->time;
+  candidate.order = Class::kLiveness;  // with it the process ends
   candidate.stops_job = true;
   candidate.state = State::crashed;
   finding.set_refuted_by(
