@@ -106,7 +106,8 @@ class NcclPlan : public LineReader {
     if (!InitShape(line.text, &told, &done)) return false;
     Open& open = open_[ThreadOf(line)];
     // COMPLETE closes what START or, up to 2.16, the plan's first line opened.
-    if (open.plan < 0 || (!done && Plan(open).started) || (Plan(open).rank >= 0 && Plan(open).communicator != told.communicator))
+    if (open.plan < 0 || (!done && Plan(open).started) ||
+        (!Plan(open).communicator.empty() && Plan(open).communicator != told.communicator))
       Begin(line, &open);
     RankPlan& plan = Plan(open);
     plan.rank = told.rank;

@@ -176,11 +176,16 @@ class NetworkPaths {
         count.text = absl::StrCat("Rank ", plan.rank, ": ", plan.net_devices, " Net devices");
       }
       for (const model::TopologySystem* system : machine.logs) {
-        for (const model::TopologyNic& nic : system->nics) count.ids.insert(nic.id);
+        // The fastest alone: whether a management port is listed too says nothing.
+        double fastest = 0;
+        for (const model::TopologyNic& nic : system->nics) fastest = std::max(fastest, nic.bw);
+        for (const model::TopologyNic& nic : system->nics) {
+          if (nic.bw >= fastest) count.ids.insert(nic.id);
+        }
         if (count.adapters < 0 && machines_.world > static_cast<int>(machine.gpus.size())) {
-          count.adapters = static_cast<int>(system->nics.size());
+          count.adapters = static_cast<int>(count.ids.size());
           count.where = system->where;
-          count.text = absl::StrCat("the topology lists ", count.adapters, " network devices");
+          count.text = absl::StrCat("the topology lists ", count.adapters, " network devices of its fastest kind");
         }
         break;
       }
