@@ -286,7 +286,8 @@ TEST(GpuFault, IllegalAccessIsTheProgramUnlessHardwareFailedBefore) {
 }
 
 TEST(GpuFault, TheOneRankThatReportsTheAccessIsTheGpus) {
-  const std::string mmu = "[5.5] NVRM: Xid (PCI:0000:61:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault\n";
+  const std::string mmu =
+      "[5.5] NVRM: Xid (PCI:0000:61:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault\n";
   const std::string error = "RuntimeError: CUDA error: an illegal memory access was encountered\n";
   const Diagnosis one = DiagnoseTexts({{"dmesg.txt", mmu}, {"log", "[rank1]: " + error}});
   ASSERT_FALSE(one.findings().empty());
@@ -296,11 +297,14 @@ TEST(GpuFault, TheOneRankThatReportsTheAccessIsTheGpus) {
 }
 
 TEST(GpuFault, OneGpuToldTwiceIsOne) {
-  const Diagnosis d = DiagnoseTexts({{"dmesg.txt",
-                                      "[5.0] NVRM: Xid (PCI:0000:97:00): 79, pid=7, name=python, GPU has fallen off the bus.\n"
-                                      "[5.0] NVRM: GPU 0000:97:00.0: GPU has fallen off the bus.\n"
-                                      "[5.1] NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)\n"
-                                      "[5.1] NVRM: Xid (PCI:0000:97:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)\n"}});
+  const Diagnosis d =
+      DiagnoseTexts({{"dmesg.txt",
+                      "[5.0] NVRM: Xid (PCI:0000:97:00): 79, pid=7, name=python, GPU has fallen off the bus.\n"
+                      "[5.0] NVRM: GPU 0000:97:00.0: GPU has fallen off the bus.\n"
+                      "[5.1] NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node "
+                      "Reboot Required)\n"
+                      "[5.1] NVRM: Xid (PCI:0000:97:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node "
+                      "Reboot Required)\n"}});
   ASSERT_FALSE(d.findings().empty());
   EXPECT_THAT(d.findings(0).who().gpus(), ElementsAre("0000:97:00.0"));
   EXPECT_THAT(d.findings(0).title(), Not(HasSubstr("also")));
