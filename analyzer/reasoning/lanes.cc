@@ -29,6 +29,8 @@ bool Known(const Machine& machine) {
 bool Comparable(const Machine& machine) {
   uint32_t product = 0;
   for (const MachineGpu& gpu : machine.gpus) {
+    // A rack that is one NVLink domain: every host's log lists all GPUs, and nothing says which are its own.
+    if (gpu.node >> 56 != machine.gpus[0].node >> 56) return false;
     if (gpu.product != 0 && product != 0 && gpu.product != product) return false;
     if (gpu.product != 0) product = gpu.product;
   }

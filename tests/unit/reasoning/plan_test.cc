@@ -174,6 +174,12 @@ TEST(Plan, TwoHostsOfOneNameAreNotMixed) {
   EXPECT_THAT(found[0].who().hosts(), ElementsAre("hostB"));
 }
 
+TEST(Plan, ARackThatIsOneDomainAccusesNoHost) {
+  std::string log = Log(0, {18, 18, 18, 17}, "P2P/MNNVL");
+  for (size_t at = log.find("GPU/0-13000"); at != log.npos; at = log.find("GPU/0-13000")) log.replace(at, 11, "GPU/1-10000");
+  EXPECT_THAT(Plans(DiagnoseText({{"r0", log}})), IsEmpty());
+}
+
 TEST(Plan, NvlinkRefusedByTheDriver) {
   const Diagnosis d = DiagnoseText(
       {{"nccl.log",
