@@ -156,7 +156,7 @@ class Dcgm : public LineReader {
     if (std::string_view(field->second.key) == "throttle_mask.active") {
       for (const std::string& reason :
            ThrottleReasons(number >= 0 && number < 1e15 ? static_cast<unsigned long long>(number) : 0))
-        gpu->values["throttle." + reason] = {"Active", line.where, who};
+        gpu->values["throttle." + reason] = {"Active", line.where, ReasonQuote("GPU " + std::to_string(index), reason, value)};
       return true;
     }
     if (gpu->values.count(field->second.key) > 0) {
@@ -308,7 +308,8 @@ class Dcgm : public LineReader {
       if (key->second == "throttle_mask.active") {
         for (const std::string& reason :
              ThrottleReasons(number >= 0 && number < 1e15 ? static_cast<unsigned long long>(number) : 0))
-          gpu->values["throttle." + reason] = {"Active", line.where, quote};
+          gpu->values["throttle." + reason] = {"Active", line.where,
+                                               ReasonQuote("GPU " + std::to_string(index), reason, {cell.data(), cell.size()})};
       } else {
         gpu->values[key->second] = {std::string(cell.substr(0, 20)), line.where, quote};
       }

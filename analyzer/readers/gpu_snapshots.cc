@@ -25,7 +25,8 @@ bool HostOf(std::string_view text, std::string* host) {
   static const RE2& named = *new RE2(R"((?i:\b(?:host|node|hostname|server|machine|on)\b)[ =:]+([A-Za-z][\w.-]*\d[\w.-]*))");
   static const RE2& alone = *new RE2(R"(^[#=*\-\s>]+([A-Za-z][\w.-]*\d[\w.-]*)[\s:=*#-]*$)");
   static const RE2& prompt = *new RE2(R"(^([A-Za-z][\w.-]*\d[\w.-]*)[$#>:] )");
-  for (const RE2* shape : {&at, &before_gpu, &named, &alone, &prompt}) {
+  static const RE2& watch = *new RE2(R"(^Every [\d.]+s: .*\s([A-Za-z0-9][\w.-]*): [A-Z][a-z]{2} )");
+  for (const RE2* shape : {&watch, &at, &before_gpu, &named, &alone, &prompt}) {
     if (RE2::PartialMatch(Piece(text), *shape, host)) {
       return !RE2::FullMatch(*host, R"((?i)(?:gpu|t|step|rank|link|mlx5_?|cuda|[abhlpkv]|gb|rtx|gtx)[-_]?\d+\w*)");
     }

@@ -320,7 +320,8 @@ class NvidiaSmi : public LineReader {
         unsigned long long mask = 0;
         const absl::string_view hex = Absl(value);
         if (hex.substr(0, 2) == "0x" && absl::SimpleHexAtoi(hex, &mask)) {
-          for (const std::string& reason : ThrottleReasons(mask)) Once("throttle." + reason, "Active", line, quote);
+          for (const std::string& reason : ThrottleReasons(mask))
+            Once("throttle." + reason, "Active", line, ReasonQuote(who, reason, value));
         }
         continue;
       }

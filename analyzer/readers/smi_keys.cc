@@ -250,6 +250,10 @@ std::vector<std::string> ThrottleReasons(unsigned long long mask) {
   return reasons;
 }
 
+std::string ReasonQuote(const std::string& gpu, const std::string& reason, std::string_view mask) {
+  return gpu + (gpu.empty() ? "" : ": ") + "throttle." + reason + " Active (mask " + std::string(mask.substr(0, 20)) + ")";
+}
+
 std::string_view WithoutUnit(std::string_view value) {
   while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
   while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);

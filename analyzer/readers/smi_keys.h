@@ -18,6 +18,9 @@ std::string SmiColumnKey(std::string_view column);
 // Reasons in a bit mask as "clocks_throttle_reasons.active" and DCGM's field 112 give it (nvml.h, nvmlClocksEventReason*).
 std::vector<std::string> ThrottleReasons(unsigned long long mask);
 
+// One of them as evidence: "GPU 3: throttle.hw_slowdown Active (mask 0x48)".
+std::string ReasonQuote(const std::string& gpu, const std::string& reason, std::string_view mask);
+
 // "585 MHz" -> "585", "16x" -> "16"; other values stay as they are.
 std::string_view WithoutUnit(std::string_view value);
 

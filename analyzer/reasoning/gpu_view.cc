@@ -128,7 +128,7 @@ void NameGpu(const model::Job& job, const GpuView& gpu, Finding* finding) {
   const auto add = [](const std::string& text, auto* list) {
     if (!text.empty() && std::find(list->begin(), list->end(), text) == list->end()) *list->Add() = text;
   };
-  add(name, who.mutable_gpus());
+  if (gpu.index >= 0 || gpu.bus_id) add(name, who.mutable_gpus());
   add(gpu.host, who.mutable_hosts());
   const int rank = RankOfView(job, gpu);
   if (rank >= 0 && std::find(who.ranks().begin(), who.ranks().end(), rank) == who.ranks().end()) who.add_ranks(rank);
@@ -150,8 +150,19 @@ std::vector<const model::Reading*> ForcedSlowdowns(const GpuView& gpu) {
 }
 
 std::string QuoteReason(const model::Reading& reading) {
-  const size_t colon = reading.quote.find(" : ");
-  return reading.quote.substr(0, colon);
+  const std::string& quote = reading.quote;
+  const size_t key = quote.find("throttle.");
+  if (key == quote.npos) return quote.substr(0, quote.find(" : "));
+  // A column's name: "throttle.hw_thermal_slowdown".
+  std::string words = quote.substr(key + 9, quote.find(' ', key) - key - 9);
+  bool first = true;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == '_') words[i] = ' ';
+    if (first) words[i] = absl::ascii_toupper(static_cast<unsigned char>(words[i]));
+    first = words[i] == ' ';
+  }
+  if (words.size() > 2 && words[2] == ' ') words[1] = absl::ascii_toupper(static_cast<unsigned char>(words[1]));
+  return words;
 }
 
 NvlinkProduct NvlinkOf(std::string_view product) {

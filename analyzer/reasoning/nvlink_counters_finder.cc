@@ -1,6 +1,7 @@
 // NVLink error counters that moved between two readings. One reading alone says little: they count since the last reset.
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <map>
@@ -23,6 +24,13 @@ struct Moved {
 
 bool IsRecovery(const std::string& counter) { return counter.starts_with("recovery"); }
 std::string LinkText(const Moved& m) { return m.link < 0 ? m.gpu->Name() : absl::StrCat(m.gpu->Name(), " link ", m.link); }
+std::string OnHost(const Moved& m) { return m.gpu->host.empty() ? "" : absl::StrCat(" on ", m.gpu->host); }
+// "recovery_successful" -> "recoveries", "crc_data" -> "crc data errors".
+std::string CounterText(const std::string& counter) {
+  if (counter == "recovery_failed") return "failed recoveries";
+  if (IsRecovery(counter)) return "recoveries";
+  return absl::StrCat(absl::StrReplaceAll(counter, {{"_errors", ""}, {"_", " "}}), " errors");
+}
 
 struct Survey {
   std::vector<Moved> moved;   // between readings
@@ -101,8 +109,8 @@ std::vector<Candidate> FindCounters(const model::Job& job) {
     // Recovery stops the link for milliseconds and is never normal; a few replays or CRC errors are.
     Candidate c = Say(recovery ? Kind::error_reported : Kind::degraded_plan,
                       recovery ? Confidence::probable : Confidence::possible, Layer::kHardware,
-                      absl::StrFormat("%s of %s: NVLink %s errors grew from %.0f to %.0f between two readings", LinkText(worst),
-                                      worst.gpu->NameOnHost(), worst.counter, worst.first, worst.last),
+                      absl::StrFormat("%s%s: NVLink %s grew from %.0f to %.0f between two readings", LinkText(worst),
+                                      OnHost(worst), CounterText(worst.counter), worst.first, worst.last),
                       "HW-03");
     if (recovery) {
       c.order = Class::kError;

@@ -71,6 +71,14 @@ TEST(NvidiaSmi, AHeadingNamesHostGpuAndMoment) {
   EXPECT_EQ(Snapshots(e)[2].gpus[0].links[0].counters.at("recovery"), 9);
 }
 
+TEST(NvidiaSmi, HostOfWatch) {
+  const auto e = Read(
+      "Every 2.0s: nvidia-smi nvlink -s      node12: Mon Mar  2 10:11:12 2026\n"
+      "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-x)\n");
+  ASSERT_EQ(Snapshots(e).size(), 1u);
+  EXPECT_EQ(Snapshots(e)[0].by.host, "node12");
+}
+
 TEST(NvidiaSmi, ProductsAreNoHosts) {
   const auto e = Read(
       "# H100 GPU 0\n"

@@ -166,6 +166,7 @@ TEST(NvlinkCounters, GrowthIsAFaultAndOldCountsAreNot) {
   EXPECT_EQ(First(grown).cause().id(), "HW-03");
   EXPECT_EQ(First(grown).confidence(), Confidence::probable);
   EXPECT_EQ(First(grown).who().links(0), "GPU 0 link 3");
+  EXPECT_THAT(First(grown).title(), ::testing::StartsWith("GPU 0 link 3: NVLink recoveries grew from 2 to 5"));
   // Alphabetic order is not the order of time.
   const Diagnosis swapped = Of({{"nvlink-after.txt", Counters(5, 0)}, {"nvlink-before.txt", Counters(2, 0)}});
   EXPECT_EQ(First(swapped).cause().id(), "HW-03");
@@ -260,6 +261,14 @@ TEST(Throttle, OfOneGpuAmongSiblings) {
   EXPECT_EQ(First(d).confidence(), Confidence::probable);
   EXPECT_EQ(First(d).who().gpus(0), "GPU 2");
   EXPECT_EQ(d.findings_size(), 1);  // the power cap of GPU 1 is normal under load
+}
+
+TEST(Throttle, NamesTheReasonOfAColumn) {
+  const Finding f = First(Of({{"q.csv",
+                               "index, clocks.sm [MHz], clocks_throttle_reasons.hw_thermal_slowdown\n0, 1755 MHz, Not Active\n"
+                               "1, 1755 MHz, Not Active\n2, 1755 MHz, Not Active\n3, 690 MHz, Active\n"}}));
+  EXPECT_THAT(f.title(), ::testing::HasSubstr("HW Thermal Slowdown"));
+  EXPECT_EQ(f.who().gpus(0), "GPU 3");
 }
 
 TEST(Throttle, GpusAtRestAreNotSlow) {
