@@ -92,11 +92,11 @@ int Run(const Arguments& arguments) {
   std::string incarnation = arguments.Get("incarnation");
   const bool asked = !incarnation.empty();
   if (!asked) incarnation = model::RunNamedBy(arguments.positional(), collected.records);
+  const auto sentences = collected.Sentences();
   model::Job job = model::BuildJob(std::move(collected.records), incarnation);
   job.evidence = std::move(collected.evidence);
   for (const model::TextFile& file : job.evidence.files) job.inputs.push_back(file.path);
   if (asked && job.processes.empty()) return NoSuchIncarnation(incarnation, job);
-  const auto sentences = collected.Sentences();
   job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
   const Diagnosis diagnosis = reasoning::Diagnose(job);
   report::TextOptions options;

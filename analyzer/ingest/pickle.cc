@@ -145,7 +145,8 @@ class Machine {
     }
     op_at_ = at_;
     Salvage();
-    return absl::DataLossError(absl::StrCat("byte ", at_, ": the pickle ends before its STOP; it was cut short while it was "
+    return absl::DataLossError(absl::StrCat("byte ", at_,
+                                            ": the pickle ends before its STOP; it was cut short while it was "
                                             "written or copied, what came before was read"));
   }
 
@@ -233,7 +234,8 @@ class Machine {
   bool Into(size_t n, bool dict) {  // appends the top n values to the container below them
     if (!Need(n + 1)) return false;
     const Id to = stack_[stack_.size() - n - 1];
-    if (dict ? !tree_.is_dict(to) : tree_.kind(to) != Kind::kList) return Fail(dict ? "no dictionary to set in" : "no list to append to");
+    if (dict ? !tree_.is_dict(to) : tree_.kind(to) != Kind::kList)
+      return Fail(dict ? "no dictionary to set in" : "no list to append to");
     tree_.Append(to, std::span<const Id>(stack_).last(n));
     stack_.resize(stack_.size() - n);
     return true;
@@ -244,7 +246,8 @@ class Machine {
     const size_t mark = marks_.back(), floor = marks_.size() > 1 ? marks_[marks_.size() - 2] : 0;
     if (mark <= floor) return Fail("nothing below the mark");
     const Id to = stack_[mark - 1];
-    if (dict ? !tree_.is_dict(to) : tree_.kind(to) != Kind::kList) return Fail(dict ? "no dictionary to set in" : "no list to append to");
+    if (dict ? !tree_.is_dict(to) : tree_.kind(to) != Kind::kList)
+      return Fail(dict ? "no dictionary to set in" : "no list to append to");
     if (dict && values.size() % 2 != 0) return Fail("a key without value");
     tree_.Append(to, values);
     Drop();
@@ -295,7 +298,8 @@ class Machine {
     for (size_t i = 8; i < raw.size(); ++i) fits &= raw[i] == sign;
     memcpy(&value, raw.data(), std::min<size_t>(raw.size(), 8));
     if (raw.size() >= 8) fits &= (static_cast<int64_t>(value) < 0) == negative;
-    if (!fits) value = static_cast<uint64_t>(negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max());
+    if (!fits)
+      value = static_cast<uint64_t>(negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max());
     return Push(tree_.Int(static_cast<int64_t>(value)));
   }
   bool TextFloat() {
@@ -447,10 +451,10 @@ class Machine {
         break;
     }
     if (const char* name = Refused(op_); name != nullptr) {
-      error_ = absl::PermissionDeniedError(
-          absl::StrCat("byte ", op_at_, ": the instruction ", name,
-                       " would run code of the pickle's choice; it was not followed. A dump of PyTorch's flight recorder is plain "
-                       "data and has none: do not load this file with Python"));
+      error_ = absl::PermissionDeniedError(absl::StrCat(
+          "byte ", op_at_, ": the instruction ", name,
+          " would run code of the pickle's choice; it was not followed. A dump of PyTorch's flight recorder is plain "
+          "data and has none: do not load this file with Python"));
       return false;
     }
     return Fail("unknown instruction");
@@ -491,7 +495,8 @@ bool LooksLikePickle(std::string_view head) {
   if (head.size() < 2) return false;
   const auto first = static_cast<uint8_t>(head[0]), second = static_cast<uint8_t>(head[1]);
   if (first == 0x80) return second <= kNewestProtocol;
-  return (first == '(' && (second == 'd' || second == 'l' || second == 't')) || ((first == '}' || first == ']') && (second == 'q' || second == 'p' || second == '.' || second == '('));
+  return (first == '(' && (second == 'd' || second == 'l' || second == 't')) ||
+         ((first == '}' || first == ']') && (second == 'q' || second == 'p' || second == '.' || second == '('));
 }
 
 absl::Status ReadPickle(std::string_view bytes, ValueTree* tree) {

@@ -49,7 +49,7 @@ class ValueTree {
   bool is_string(Id id) const { return kind(id) == Kind::kString || kind(id) == Kind::kBytes; }
   // Integers, booleans, whole floats and strings that spell one (JSON dumps write numbers as strings).
   std::optional<int64_t> Number(Id id) const;
-  double FloatOf(Id id) const;  // 0 when it is no number
+  double FloatOf(Id id) const;        // 0 when it is no number
   std::string_view Str(Id id) const;  // empty when it is no string
   // Children of a container (of a dictionary: key, value, key, value); empty when it is none.
   std::span<const Id> Children(Id id) const;

@@ -40,8 +40,8 @@ class Notes {
 // few of them can be added and subtracted without overflow, in finders too. True if something was
 // cut.
 bool CutToRange(trace::Trace* trace);
-// Dumps of PyTorch's flight recorder: gives them the time at which they were taken, leaves out those that are older than the others, and all
-// of them where Ringscope's own records lie beside them.
+// Dumps of PyTorch's flight recorder: gives them the time at which they were taken, leaves out those that are older than the
+// others or cut short, and all of them where Ringscope's own records lie beside them.
 void SettleDumps(std::vector<Record>* records, Notes* notes);
 // In dumps "scheduled" means "not started" only where another member's dump shows the same operation running: start events are
 // off unless asked for (TORCH_NCCL_ENABLE_TIMING). After step 4.

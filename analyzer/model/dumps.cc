@@ -1,10 +1,10 @@
 // Dumps of PyTorch's flight recorder among the records: when they were taken, which of them are out of date, and what "scheduled"
 // means in them (build.h).
 //
-// A dump holds no time of its own. The real recorder looks at an operation's CUDA events when its watchdog retires it and when a dump is
-// taken: a time at which an open operation was seen to have started, or an unretired one to have ended, is the dump's. Where no entry tells,
-// the oldest open operation's timeout stands for it: that is when the watchdog has a dump written. All dumps of a job are written for
-// the same reason at the same time, so what one of them tells holds for all.
+// A dump holds no time of its own. The real recorder looks at an operation's CUDA events when its watchdog retires it and when a
+// dump is taken: a time at which an open operation was seen to have started, or an unretired one to have ended, is the dump's.
+// Where no entry tells, the oldest open operation's timeout stands for it: that is when the watchdog has a dump written. All
+// dumps of a job are written for the same reason at the same time, so what one of them tells holds for all.
 #include <absl/container/flat_hash_map.h>
 #include <absl/strings/str_cat.h>
 
@@ -20,7 +20,7 @@ namespace ringscope::model {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kStall = 60 * kSecond;  // the recorder's own setting, unless set (docs/settings.md)
+constexpr int64_t kStall = 60 * kSecond;          // the recorder's own setting, unless set (docs/settings.md)
 constexpr int64_t kUsualTimeout = 600 * kSecond;  // of PyTorch's NCCL backend since 2.2
 
 int64_t Timeout(const trace::Dump& dump) { return dump.timeout_ns() > 0 ? dump.timeout_ns() : kUsualTimeout; }
@@ -72,6 +72,18 @@ void DropOutdated(std::vector<Record>* records, Notes* notes) {
                           " older than the others': they have finished what it has not come to; left out"));
 }
 
+// Entries stand in a dump from the oldest to the newest, so what was cut off is how far its rank had come.
+void DropCut(std::vector<Record>* records, Notes* notes) {
+  std::vector<int> ranks;
+  for (const Record& r : *records) {
+    if (r.torn) ranks.push_back(r.trace.process().rank());
+  }
+  if (ranks.empty()) return;
+  std::erase_if(*records, [](const Record& r) { return r.torn; });
+  notes->Add(absl::StrCat("the dump of ", RanksText(ranks), ranks.size() == 1 ? " was" : " were",
+                          " cut short: the newest entries are gone, so how far the rank had come is not known; left out"));
+}
+
 void SetTaken(int64_t taken, bool assumed, trace::Trace* t) {
   trace::Dump& dump = *t->mutable_dump();
   dump.set_taken_ns(taken);
@@ -89,14 +101,16 @@ void SettleDumps(std::vector<Record>* records, Notes* notes) {
   for (Record& r : *records) (r.trace.has_dump() ? dumps : others).push_back(std::move(r));
   if (!dumps.empty() && !others.empty()) {
     // Both tell of the same operations, and the two cannot be joined: PyTorch does not know NCCL's communicator ids.
-    notes->Add(absl::StrCat(dumps.size(), " dumps of PyTorch's flight recorder lie beside Ringscope's records, which hold the same operations "
-                                          "and more; the dumps were not used"));
+    notes->Add(absl::StrCat(dumps.size(),
+                            " dumps of PyTorch's flight recorder lie beside Ringscope's records, which hold the same operations "
+                            "and more; the dumps were not used"));
     dumps.clear();
   }
   if (dumps.empty()) {
     *records = std::move(others);
     return;
   }
+  DropCut(&dumps, notes);
   DropOutdated(&dumps, notes);
   int64_t newest = 0, seen = 0, expired = 0;
   bool long_open = false;
@@ -124,7 +138,8 @@ void SettleDumps(std::vector<Record>* records, Notes* notes) {
 
 void SettleStarts(Job* job) {
   for (Communicator& c : job->communicators) {
-    const bool dumps = std::any_of(c.members.begin(), c.members.end(), [](const Member& m) { return m.raw != nullptr && m.raw->from_dump(); });
+    const bool dumps =
+        std::any_of(c.members.begin(), c.members.end(), [](const Member& m) { return m.raw != nullptr && m.raw->from_dump(); });
     if (!dumps) continue;
     std::set<std::pair<bool, uint64_t>> running;  // messages together: their positions are each rank's own
     const auto key = [](const Op& op) { return std::make_pair(op.p2p(), op.p2p() ? 0 : op.position()); };

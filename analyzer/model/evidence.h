@@ -15,6 +15,7 @@
 
 #include "analyzer/model/bus_id.h"
 #include "analyzer/model/evidence_calls.h"
+#include "analyzer/model/evidence_flight_recorder.h"
 #include "analyzer/model/evidence_hardware.h"
 #include "analyzer/model/evidence_kernel.h"
 #include "analyzer/model/evidence_network.h"
@@ -104,6 +105,7 @@ struct Evidence {
   StackFacts stacks;
   WorkFacts work;               // PyTorch's work objects, mismatches, exits, steps
   std::vector<Trial> trials;    // what people tried, and how it went
+  FlightRecorderFacts flight_recorder;  // what PyTorch's analyzer of its dumps said
   std::map<std::string, uint64_t> uncounted;  // signature -> lines beyond the limit, not kept
 
   bool empty() const { return files.empty(); }

@@ -106,10 +106,12 @@ void ExpandMember(Member* m) {
     m->ops.emplace_back();
     m->ops.back().raw = raw;
   }
-  std::stable_sort(m->ops.begin(), m->ops.end(), [](const Op& a, const Op& b) {
+  const auto before = [](const Op& a, const Op& b) {
     return std::make_tuple(When(a), a.p2p(), a.position()) <
            std::make_tuple(When(b), b.p2p(), b.position());
-  });
+  };
+  if (!std::is_sorted(m->ops.begin(), m->ops.end(), before))
+    std::stable_sort(m->ops.begin(), m->ops.end(), before);
   bool later_enqueued = false;
   for (size_t i = m->ops.size(); i-- > 0;) {
     SetTruth(*m->raw, later_enqueued, &m->ops[i]);

@@ -27,17 +27,17 @@ class TextTable {
 
 struct DumpEntry {
   int64_t record = -1;
-  int64_t group_id = -1;       // pg_id: number of the process group inside its process
-  std::string_view group;      // name of the process group
+  int64_t group_id = -1;   // pg_id: number of the process group inside its process
+  std::string_view group;  // name of the process group
   std::string_view description;
-  int64_t collective = -1;     // collective_seq_id; format 1: seq_id, which counts messages too
-  int64_t message = -1;        // p2p_seq_id
+  int64_t collective = -1;  // collective_seq_id; format 1: seq_id, which counts messages too
+  int64_t message = -1;     // p2p_seq_id
   bool p2p = false;
   bool p2p_told = false;
   DumpOp op;
   uint32_t name = 0, site = 0;
-  uint64_t in = 0, out = 0;    // elements of all inputs and outputs
-  bool sized = false;          // sizes were told
+  uint64_t in = 0, out = 0;  // elements of all inputs and outputs
+  bool sized = false;        // sizes were told
   trace::DataType type = trace::TYPE_UNKNOWN;
   enum class State : uint8_t { kScheduled, kStarted, kCompleted } state = State::kScheduled;
   int64_t created = 0, started = 0, completed = 0;  // ns since 1970; 0 not

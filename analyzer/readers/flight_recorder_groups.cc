@@ -54,7 +54,9 @@ std::vector<int> NumbersOf(std::string_view path) {
     }
     const size_t end = name.size() - scan.rest.size();
     size_t before = i;
-    while (before > 0 && (name[before - 1] == '_' || name[before - 1] == '-' || name[before - 1] == '.' || name[before - 1] == '=')) --before;
+    while (before > 0 &&
+           (name[before - 1] == '_' || name[before - 1] == '-' || name[before - 1] == '.' || name[before - 1] == '='))
+      --before;
     const bool rank = before >= 4 && name.compare(before - 4, 4, "rank") == 0;
     if (scan.rest.empty() || !Scan::Digit(scan.rest[0])) (rank ? behind_rank : others).push_back(static_cast<int>(number));
     i = end;

@@ -18,9 +18,9 @@ struct DumpGroup {
   bool configured = false;     // pg_config has it
   // pg_status: newest collective that was handed to NCCL; -1 not told.
   int64_t last_enqueued = -1;
-  int64_t id = -1;             // pg_id of its entries
-  uint64_t Hash() const;       // equal for equal name and members
-  std::string Label() const;   // "default_pg", "1:TP"
+  int64_t id = -1;            // pg_id of its entries
+  uint64_t Hash() const;      // equal for equal name and members
+  std::string Label() const;  // "default_pg", "1:TP"
 };
 
 // pg_config of any format.

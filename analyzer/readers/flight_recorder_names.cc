@@ -62,11 +62,21 @@ struct Type {
   trace::DataType type;
 };
 constexpr Type kTypes[] = {
-    {"Float", trace::FLOAT32},      {"BFloat16", trace::BFLOAT16},           {"Half", trace::FLOAT16},
-    {"Long", trace::INT64},         {"Int", trace::INT32},                   {"Byte", trace::UINT8},
-    {"Bool", trace::UINT8},         {"Char", trace::INT8},                   {"Double", trace::FLOAT64},
-    {"UInt64", trace::UINT64},      {"UInt32", trace::UINT32},               {"Float8_e4m3fn", trace::FLOAT8_E4M3},
-    {"Float8_e5m2", trace::FLOAT8_E5M2},  {"Float8_e4m3fnuz", trace::FLOAT8_E4M3},  {"Float8_e5m2fnuz", trace::FLOAT8_E5M2},
+    {"Float", trace::FLOAT32},
+    {"BFloat16", trace::BFLOAT16},
+    {"Half", trace::FLOAT16},
+    {"Long", trace::INT64},
+    {"Int", trace::INT32},
+    {"Byte", trace::UINT8},
+    {"Bool", trace::UINT8},
+    {"Char", trace::INT8},
+    {"Double", trace::FLOAT64},
+    {"UInt64", trace::UINT64},
+    {"UInt32", trace::UINT32},
+    {"Float8_e4m3fn", trace::FLOAT8_E4M3},
+    {"Float8_e5m2", trace::FLOAT8_E5M2},
+    {"Float8_e4m3fnuz", trace::FLOAT8_E4M3},
+    {"Float8_e5m2fnuz", trace::FLOAT8_E5M2},
 };
 
 }  // namespace

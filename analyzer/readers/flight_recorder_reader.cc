@@ -75,8 +75,10 @@ absl::Status Read(std::string_view bytes, const FileContext& context, absl::Stat
 absl::Status ReadPickleDump(std::string_view bytes, const FileContext& context) { return Read(bytes, context, ReadPickle); }
 absl::Status ReadJsonDump(std::string_view bytes, const FileContext& context) { return Read(bytes, context, ReadJson); }
 
-const RegisterReader kPickle(DocumentReaderType{"PyTorch flight recorder dump (pickle)", LooksLikeDumpPickle, kMostBytes, ReadPickleDump});
-const RegisterReader kJson(DocumentReaderType{"PyTorch flight recorder dump (JSON)", LooksLikeDumpJson, kMostBytes, ReadJsonDump});
+const RegisterReader kPickle(DocumentReaderType{"PyTorch flight recorder dump (pickle)", LooksLikeDumpPickle, kMostBytes,
+                                                ReadPickleDump});
+const RegisterReader kJson(DocumentReaderType{"PyTorch flight recorder dump (JSON)", LooksLikeDumpJson, kMostBytes,
+                                              ReadJsonDump});
 
 }  // namespace
 }  // namespace ringscope::ingest

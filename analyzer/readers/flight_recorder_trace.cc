@@ -2,8 +2,9 @@
 // 2.10 of the dump), NCCLUtils.hpp and TraceUtils.h before (versions 1.x to 2.3).
 //
 // Positions are collective_seq_id: it counts a group's collectives on every rank alike. record_id is the place in this rank's
-// ring and means nothing elsewhere. Calls of a coalesced group share a number, carry no state of their own (they stay "scheduled" for
-// ever) and end in an entry that does; torch 2.7 records the calls as well as the end, older ones the end alone for collectives.
+// ring and means nothing elsewhere. Calls of a coalesced group share a number, carry no state of their own (they stay "scheduled"
+// for ever) and end in an entry that does; torch 2.7 records the calls as well as the end, older ones the end alone for
+// collectives.
 #include "analyzer/readers/flight_recorder_trace.h"
 
 #include <absl/strings/str_cat.h>
@@ -70,14 +71,17 @@ class Builder {
       ++odd;
       if (reader_.exhausted()) break;
     }
-    if (reader_.exhausted()) out_.notes.push_back("its entries refer to the same values more often than a dump does; the rest is left out");
+    if (reader_.exhausted())
+      out_.notes.push_back("its entries refer to the same values more often than a dump does; the rest is left out");
     if (odd > 0) out_.notes.push_back(absl::StrCat(odd, " entries are none of the flight recorder's; they are left out"));
     const auto by_record = [](const DumpEntry& a, const DumpEntry& b) { return a.record < b.record; };
-    if (!std::is_sorted(entries_.begin(), entries_.end(), by_record)) std::stable_sort(entries_.begin(), entries_.end(), by_record);
+    if (!std::is_sorted(entries_.begin(), entries_.end(), by_record))
+      std::stable_sort(entries_.begin(), entries_.end(), by_record);
     of_group_.resize(groups_.size());
     size_t last = 0;
     for (const DumpEntry& entry : entries_) {
-      if (last >= groups_.size() || groups_[last].name != entry.group || (entry.group.empty() && groups_[last].id != entry.group_id))
+      if (last >= groups_.size() || groups_[last].name != entry.group ||
+          (entry.group.empty() && groups_[last].id != entry.group_id))
         last = GroupOf(entry);
       if (last >= groups_.size()) continue;
       if (groups_[last].description.empty()) groups_[last].description = entry.description;
@@ -118,8 +122,8 @@ class Builder {
     }
   }
 
-  // pg_status goes by number. Groups without an entry have none: both lists are in the order in which groups were made, which shows where
-  // names are numbers.
+  // pg_status goes by number. Groups without an entry have none: both lists are in the order in which groups were made, which
+  // shows where names are numbers.
   void ReadStatus() {
     const Id status = tree_.Get(dump_, "pg_status");
     const auto pairs = tree_.is_dict(status) ? tree_.Children(status) : std::span<const Id>();
@@ -160,8 +164,8 @@ class Builder {
   }
 
   // ---- writing
-  // Times of a record are those of a monotonic clock; a dump has wall-clock times only. The base is the same for all dumps of a job (and
-  // far enough back for none to be negative), so that they compare like times of one clock.
+  // Times of a record are those of a monotonic clock; a dump has wall-clock times only. The base is the same for all dumps of a
+  // job (and far enough back for none to be negative), so that they compare like times of one clock.
   int64_t Mono(int64_t ns) const { return ns <= base_ ? 0 : ns - base_; }
 
   void SetHead() {
@@ -220,8 +224,8 @@ class Builder {
     return batches;
   }
 
-  // The torch releases that let a coalesced group of messages move collective_seq_id too (2.3 to 2.5) spoil it as a position: ranks of
-  // such a group take part in different numbers of them.
+  // The torch releases that let a coalesced group of messages move collective_seq_id too (2.3 to 2.5) spoil it as a position:
+  // ranks of such a group take part in different numbers of them.
   static bool MessagesMoveIt(const std::vector<Batch>& batches) {
     int64_t before = -1;
     for (const Batch& batch : batches) {
@@ -239,7 +243,8 @@ class Builder {
       // Format 1.x and a cut-off configuration: only the group of all ranks can be guessed at.
       if (entries.empty()) return;
       if (NumberOf(group.name) != 0 && group.description != "default_pg" && !(group.name.empty() && group.id == 0)) {
-        out_.notes.push_back(absl::StrCat("the members of ", group.Label(), " are not told (no pg_config); its operations are left out"));
+        out_.notes.push_back(
+            absl::StrCat("the members of ", group.Label(), " are not told (no pg_config); its operations are left out"));
         return;
       }
     } else {
@@ -315,7 +320,8 @@ class Builder {
       SetCall(batch.calls.empty() ? *batch.end : *batch.calls.front(), *batch.end, &op);
       op.set_position(position);
       if (batch.calls.size() > 1) MergeCalls(batch, &op);
-      if (cut || (batch.calls.size() > 1 && !batch.end->op.group_end)) op.set_func(trace::FUNC_UNKNOWN);  // not all of it is known
+      if (cut || (batch.calls.size() > 1 && !batch.end->op.group_end))
+        op.set_func(trace::FUNC_UNKNOWN);  // not all of it is known
       const bool newest = i + 1 == batches.size();
       // last_enqueued moves when the call has returned from NCCL. (Messages move it too, so not where there are any.)
       if (newest && !messages && !batch.end->op.group_end && batch.end->state == DumpEntry::State::kScheduled &&
@@ -324,7 +330,8 @@ class Builder {
       }
     }
     if (left_out)
-      out_.notes.push_back(absl::StrCat("collectives of ", group.Label(), " cannot be numbered: in this torch release its sends and receives count with "
+      out_.notes.push_back(absl::StrCat("collectives of ", group.Label(),
+                                        " cannot be numbered: in this torch release its sends and receives count with "
                                         "them, and the beginning is no longer in the ring; they are left out"));
     if (!messages && group.last_enqueued > 0) collectives = std::max(collectives, static_cast<uint64_t>(group.last_enqueued));
     c->set_collectives(collectives);
@@ -402,9 +409,12 @@ class Builder {
     constexpr size_t kEnough = 8;
     dump.set_looks_once(both_times_ >= kEnough && 10 * at_once_ >= 9 * both_times_);
     if (unplaced_ && rank_ < 0)
-      out_.notes.push_back("which rank wrote it is not told, neither by the file's name nor by its process groups; name the file like "
-                           "nccl_trace_rank_3");
-    if (entries_.empty()) out_.notes.push_back("holds no entries: the recorder was off (TORCH_FR_BUFFER_SIZE, TORCH_NCCL_TRACE_BUFFER_SIZE) or nothing was called");
+      out_.notes.push_back(
+          "which rank wrote it is not told, neither by the file's name nor by its process groups; name the file like "
+          "nccl_trace_rank_3");
+    if (entries_.empty())
+      out_.notes.push_back(
+          "holds no entries: the recorder was off (TORCH_FR_BUFFER_SIZE, TORCH_NCCL_TRACE_BUFFER_SIZE) or nothing was called");
   }
 
   const ValueTree& tree_;
@@ -431,11 +441,13 @@ bool IsDump(const ValueTree& tree, Id id) {
   if (tree.is_dict(tree.Get(id, "pg_config"))) return true;
   if (!tree.is_sequence(entries)) return false;
   const auto list = tree.Children(entries);
-  return !list.empty() && (tree.Get(list[0], "profiling_name") != ValueTree::kNone || tree.Get(list[0], "record_id") != ValueTree::kNone);
+  return !list.empty() &&
+         (tree.Get(list[0], "profiling_name") != ValueTree::kNone || tree.Get(list[0], "record_id") != ValueTree::kNone);
 }
 
 absl::StatusOr<DumpRecord> TraceOfDump(const ValueTree& tree, Id dump, const DumpSource& source) {
-  if (!IsDump(tree, dump)) return absl::InvalidArgumentError("holds no dump of PyTorch's flight recorder (no entries and no pg_config)");
+  if (!IsDump(tree, dump))
+    return absl::InvalidArgumentError("holds no dump of PyTorch's flight recorder (no entries and no pg_config)");
   DumpRecord record;
   Builder(tree, dump, source, &record).Run();
   return record;

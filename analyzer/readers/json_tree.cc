@@ -35,7 +35,8 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return Open(Kind::kList); }
   bool end_array() override { return Close(); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    status_ = absl::DataLossError(absl::StrCat("byte ", position, ": no JSON from here on; the file was cut short or damaged, what "
+    status_ = absl::DataLossError(absl::StrCat("byte ", position,
+                                               ": no JSON from here on; the file was cut short or damaged, what "
                                                "came before was read"));
     while (!open_.empty()) Close();
     return false;

@@ -139,8 +139,9 @@ void AddCalls(const Job& job, const Unit& unit, const Camp& camp, size_t cited, 
       ": ", CallsText(*camp.calls));
   for (size_t i = 0; i < camp.voters->size() && i < cited; ++i) {
     const Voter& voter = *(*camp.voters)[i];
+    const trace::Operation& op = voter.At(unit.first)->raw;
     *finding->add_evidence() =
-        MemberEvidence(job, *voter.member, voter.At(unit.first)->raw.row(), what);
+        MemberEvidence(job, *voter.member, op.row(), absl::StrCat(what, CallText(job, *voter.member, op)));
   }
   if (camp.voters->size() > cited) {
     AddNote(absl::StrCat(what, " on ", camp.voters->size() - cited, " more ranks"), finding);

@@ -101,6 +101,17 @@ std::string OpText(const trace::Operation& op) {
   return text;
 }
 
+std::string CallText(const model::Job& job, const model::Member& member, const trace::Operation& op) {
+  if (!member.has_record()) return "";
+  const trace::Dump& dump = job.processes[member.process].trace.dump();
+  const auto text = [](const auto& list, uint32_t number) {
+    return number > 0 && static_cast<int>(number) <= list.size() ? list.Get(static_cast<int>(number) - 1) : std::string();
+  };
+  const std::string name = text(dump.names(), op.name()), site = text(dump.sites(), op.site());
+  if (name.empty() && site.empty()) return "";
+  return absl::StrCat(" (", name, name.empty() || site.empty() ? "" : ", ", site.empty() ? "" : "called by ", site, ")");
+}
+
 std::string DurationText(int64_t ns) {
   const double value = static_cast<double>(ns);
   if (ns >= 10'000'000'000) return absl::StrFormat("%.0f s", value / 1e9);

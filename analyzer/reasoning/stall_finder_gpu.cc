@@ -69,6 +69,13 @@ class GpuWriter : public StallWords {
     for (const model::Op& op : m->ops) {
       if (group.comm >= 0 && op.p2p() != a_.input.comms[group.comm].p2p) continue;
       if (op.position() != group.position) continue;
+      if (m->raw->from_dump()) {
+        *f->add_evidence() = MemberEvidence(
+            job_, *m, op.raw.row(),
+            absl::StrCat(OpText(op.raw), CallText(job_, *m, op.raw),
+                         ": scheduled, where other ranks have started it"));
+        continue;
+      }
       *f->add_evidence() = MemberEvidence(
           job_, *m, op.raw.row(),
           absl::StrCat(OpText(op.raw), ": ", op.raw.kernels_started(), " of ", op.raw.channels(),
@@ -178,6 +185,11 @@ class GpuWriter : public StallWords {
     f.set_title(
         absl::StrCat(Place(group), " runs on all ranks and stands still inside the communicator"));
     a_.Describe(group, &c);
+    if (TimeAssumed(a_)) {
+      // Every running job looks like this at any moment.
+      c.stops_job = false;
+      f.set_title(absl::StrCat(Place(group), " has been called by all ranks and is not over; the dumps do not tell for how long"));
+    }
     AddMissingNote(group, &f);
     AddNote(&f,
             "no edge with network steps tells more: a fault between GPUs, one GPU, different "

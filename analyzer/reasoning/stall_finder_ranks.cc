@@ -56,7 +56,7 @@ class RankWriter : public StallWords {
       text = absl::StrCat(
           a_.RankName(rank), " has called ", p2p ? m->raw->p2ps() : m->collectives,
           p2p ? " sends and receives; the last one is " : " collectives; the last one is ",
-          OpText(last->raw), Finished(*last) ? ", finished" : "");
+          OpText(last->raw), CallText(job_, *m, last->raw), Finished(*last) ? ", finished" : "");
     }
     if (m->finalized)
       absl::StrAppend(&text, m->finalized_open ? "; it aborted the communicator"
@@ -66,6 +66,7 @@ class RankWriter : public StallWords {
     *f->add_evidence() =
         MemberEvidence(job_, *m, 0,
                        absl::StrCat(a_.RankName(rank), " is outside NCCL and nothing is enqueued; ",
+                                    p->trace.has_dump() ? "it lived when its dump was written" :
                                     p->life == model::Life::kExited
                                         ? "whether its process still lives is not recorded"
                                         : p->life_evidence));
@@ -111,6 +112,14 @@ class RankWriter : public StallWords {
                              ", of which there is no record"));
     a_.Describe(group, &c);
     f.set_refuted_by("the record of that rank");
+    if (OfDumps(a_)) {
+      SetNext(&f,
+              absl::StrCat("Get the dump of ", NamesText(ranks),
+                           ", written on its own host: it has not entered, is gone, or was in teardown or blocked when the "
+                           "others dumped (then none was written, and a stack of it tells)."),
+              "ls -l /tmp/nccl_trace_rank_* ${TORCH_FR_DUMP_TEMP_FILE:+$TORCH_FR_DUMP_TEMP_FILE*}  # on its host");
+      return c;
+    }
     SetNext(&f,
             absl::StrCat("Get the record of ", NamesText(ranks),
                          " (flight file or trace): it has not entered, is gone, or shows the "

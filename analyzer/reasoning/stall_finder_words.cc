@@ -11,6 +11,15 @@ namespace ringscope::reasoning {
 
 using graph::End;
 
+bool OfDumps(const StallAnalysis& a) {
+  return std::any_of(a.job.processes.begin(), a.job.processes.end(), [](const model::Process& p) { return p.trace.has_dump(); });
+}
+
+bool TimeAssumed(const StallAnalysis& a) {
+  return std::any_of(a.job.processes.begin(), a.job.processes.end(),
+                     [](const model::Process& p) { return p.trace.has_dump() && p.trace.dump().taken_assumed(); });
+}
+
 bool InsideOperation(End cls) {
   switch (cls) {
     case End::kGpuStalled:
@@ -84,6 +93,11 @@ void StallWords::AddNote(Finding* f, std::string text) {
 void StallWords::AddMissingNote(const RootGroup& group, Finding* f) const {
   const std::string missing = a_.MissingMembers(group.comm);
   if (!missing.empty()) AddNote(f, absl::StrCat("incomplete view: no usable record of ", missing));
+  if (TimeAssumed(a_))
+    AddNote(f,
+            "no time in the dumps tells for how long this had stood when they were written "
+            "(TORCH_NCCL_ENABLE_TIMING is off, as usual): that it stood at all is taken from their being "
+            "there, since PyTorch writes them when an operation has timed out");
 }
 
 bool StallWords::TooMany(const RootGroup& group, size_t named) const {

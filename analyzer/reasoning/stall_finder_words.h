@@ -48,6 +48,9 @@ Candidate DescribeUnmatched(const StallAnalysis& a,
                             const RootGroup& group);  // stall_finder_deadlock.cc
 Candidate DescribeCycle(const StallAnalysis& a, const RootGroup& group);
 
+// The records are dumps of PyTorch's flight recorder; the second: and no time in them tells for how long anything stood still.
+bool OfDumps(const StallAnalysis& a);
+bool TimeAssumed(const StallAnalysis& a);
 // Ends that say where inside a running operation data stands still: of these only one kind can be
 // true at a time.
 bool InsideOperation(graph::End end);

@@ -56,15 +56,17 @@ std::string Read(const std::string& bytes) {
   return status.ok() ? Show(tree, tree.root()) : std::string(status.message());
 }
 
-// What Python's pickle.dumps() makes of {"a": [1, -2, 70000, 2**40, True, None, 1.5, "x", b"y", (1,), (1, 2), (1, 2, 3), ()]}, and of
-// the same list twice.
+// What Python's pickle.dumps() makes of {"a": [1, -2, 70000, 2**40, True, None, 1.5, "x", b"y", (1,), (1, 2), (1, 2, 3), ()]},
+// and of the same list twice.
 TEST(Pickle, EveryProtocolSaysTheSame) {
   const std::string expected = "{'a': [1, -2, 70000, 1099511627776, True, None, 1.500000, 'x', (1), (1, 2), (1, 2, 3), ()]}";
   const std::string zero =
-      "(dp0\nVa\np1\n(lp2\nI1\naI-2\naI70000\naL1099511627776L\naI01\naNaF1.5\naVx\np3\na(I1\ntp4\na(I1\nI2\ntp5\na(I1\nI2\nI3\ntp6\na(tas.";
+      "(dp0\nVa\np1\n(lp2\nI1\naI-2\naI70000\naL1099511627776L\naI01\naNaF1.5\naVx\np3\na(I1\ntp4\na(I1\nI2\ntp5\na("
+      "I1\nI2\nI3\ntp6\na(tas.";
   EXPECT_EQ(Read(zero), expected);
-  const std::string body = B({'K', 1, 'J', 0xfe, 0xff, 0xff, 0xff, 'J', 0x70, 0x11, 1, 0, 0x8a, 6, 0, 0, 0, 0, 0, 1, 0x88, 'N', 'G', 0x3f, 0xf8, 0,
-                              0, 0, 0, 0, 0, 'X', 1, 0, 0, 0, 'x', 'K', 1, 0x85, 'K', 1, 'K', 2, 0x86, 'K', 1, 'K', 2, 'K', 3, 0x87, ')'});
+  const std::string body = B({'K', 1,   'J',  0xfe, 0xff, 0xff, 0xff, 'J', 0x70, 0x11, 1, 0,   0x8a, 6,   0, 0,    0,  0,
+                              0,   1,   0x88, 'N',  'G',  0x3f, 0xf8, 0,   0,    0,    0, 0,   0,    'X', 1, 0,    0,  0,
+                              'x', 'K', 1,    0x85, 'K',  1,    'K',  2,   0x86, 'K',  1, 'K', 2,    'K', 3, 0x87, ')'});
   EXPECT_EQ(Read(B({0x80, 2, '}', 'q', 0, 'X', 1, 0, 0, 0, 'a', ']', 'q', 1, '('}) + body + "es."), expected);
   EXPECT_EQ(Read(B({0x80, 4, 0x95, 5, 0, 0, 0, 0, 0, 0, 0, '}', 0x94, 0x8c, 1, 'a', ']', 0x94, '('}) + body + "es."), expected);
 }
@@ -118,10 +120,10 @@ TEST(Pickle, WhatRunsCodeIsRefusedByNameAndByte) {
   // cos.system, as an attacker writes it.
   const std::string attack = "cos\nsystem\n(S'touch /tmp/owned'\ntR.";
   EXPECT_THAT(Read(attack), HasSubstr("byte 0: the instruction GLOBAL would run code"));
-  const std::pair<int, const char*> ops[] = {{'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},      {'b', "BUILD"},
-                                             {'i', "INST"},      {'o', "OBJ"},           {0x81, "NEWOBJ"},     {0x92, "NEWOBJ_EX"},
-                                             {0x82, "EXT1"},     {0x83, "EXT2"},         {0x84, "EXT4"},       {'P', "PERSID"},
-                                             {'Q', "BINPERSID"}, {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"}};
+  const std::pair<int, const char*> ops[] = {
+      {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"},        {'i', "INST"},
+      {'o', "OBJ"},    {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"}, {0x82, "EXT1"},        {0x83, "EXT2"},
+      {0x84, "EXT4"},  {'P', "PERSID"},        {'Q', "BINPERSID"},  {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"}};
   for (const auto& [op, name] : ops) {
     const std::string message = Read(B({0x80, 5, 'K', 1, 'K', 2, op, 'x', '\n', 'y', '\n', '.'}));
     EXPECT_THAT(message, HasSubstr(std::string("byte 6: the instruction ") + name + " ")) << op;
@@ -131,15 +133,41 @@ TEST(Pickle, WhatRunsCodeIsRefusedByNameAndByte) {
 }
 
 TEST(Pickle, WrongUseOfTheStack) {
-  for (const std::string& bytes :
-       {std::string("."), B({'0', '.'}), B({'1', '.'}), B({'2', '.'}), B({'a', '.'}), B({'K', 1, 'a', '.'}), B({'K', 1, 'K', 2, 'a', '.'}),
-        B({']', 'K', 1, 'K', 2, 's', '.'}), B({'e', '.'}), B({'(', 'e', '.'}), B({'K', 1, '(', 'e', '.'}), B({'u', '.'}),
-        B({'}', '(', 'K', 1, 'u', '.'}), B({'(', 'K', 1, 'd', '.'}), B({'d', '.'}), B({'t', '.'}), B({0x85, '.'}), B({'h', 3, '.'}), B({'q', 3, '.'}),
-        B({'K', 1, '(', 0x85, '.'}), B({'K', 1, '(', '.'}), B({']', '(', '(', 'K', 1, 'e', 'e', '.'}), B({'g', 'x', '\n', '.'}), B({'\xff', '.'}),
-        B({0x80, 6, '.'}), B({0x95, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '.'}), std::string("I12x\n."), std::string("F.x\n."),
-        std::string("S'a\n."), std::string("Sa\n."), std::string("L-\n."), B({'X', 0xff, 0xff, 0xff, 0xff, 'a', '.'}),
-        B({0x8d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'a', '.'}), B({0x8b, 0xff, 0xff, 0xff, 0xff, '.'}),
-        B({')', '(', 'K', 1, 'e', '.'})}) {
+  for (const std::string& bytes : {std::string("."),
+                                   B({'0', '.'}),
+                                   B({'1', '.'}),
+                                   B({'2', '.'}),
+                                   B({'a', '.'}),
+                                   B({'K', 1, 'a', '.'}),
+                                   B({'K', 1, 'K', 2, 'a', '.'}),
+                                   B({']', 'K', 1, 'K', 2, 's', '.'}),
+                                   B({'e', '.'}),
+                                   B({'(', 'e', '.'}),
+                                   B({'K', 1, '(', 'e', '.'}),
+                                   B({'u', '.'}),
+                                   B({'}', '(', 'K', 1, 'u', '.'}),
+                                   B({'(', 'K', 1, 'd', '.'}),
+                                   B({'d', '.'}),
+                                   B({'t', '.'}),
+                                   B({0x85, '.'}),
+                                   B({'h', 3, '.'}),
+                                   B({'q', 3, '.'}),
+                                   B({'K', 1, '(', 0x85, '.'}),
+                                   B({'K', 1, '(', '.'}),
+                                   B({']', '(', '(', 'K', 1, 'e', 'e', '.'}),
+                                   B({'g', 'x', '\n', '.'}),
+                                   B({'\xff', '.'}),
+                                   B({0x80, 6, '.'}),
+                                   B({0x95, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '.'}),
+                                   std::string("I12x\n."),
+                                   std::string("F.x\n."),
+                                   std::string("S'a\n."),
+                                   std::string("Sa\n."),
+                                   std::string("L-\n."),
+                                   B({'X', 0xff, 0xff, 0xff, 0xff, 'a', '.'}),
+                                   B({0x8d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'a', '.'}),
+                                   B({0x8b, 0xff, 0xff, 0xff, 0xff, '.'}),
+                                   B({')', '(', 'K', 1, 'e', '.'})}) {
     ValueTree tree;
     EXPECT_FALSE(ReadPickle(bytes, &tree).ok()) << ::testing::PrintToString(bytes);
   }
@@ -148,7 +176,8 @@ TEST(Pickle, WrongUseOfTheStack) {
 // A list that contains itself, and one that is referred to a million times: the graph stays as small as the bytes.
 TEST(Pickle, SelfReferencesAndBombsStayAsSmallAsTheirBytes) {
   ValueTree tree;
-  ASSERT_TRUE(ReadPickle(B({']', 'q', 0, 'h', 0, 'a', '.'}), &tree).ok());
+  const std::string own = B({']', 'q', 0, 'h', 0, 'a', '.'});
+  ASSERT_TRUE(ReadPickle(own, &tree).ok());
   EXPECT_EQ(tree.Children(tree.root())[0], tree.root());
   std::string bomb = "]";
   for (int i = 0; i < 100; ++i) {  // each list holds the one before ten times: 10^100 leaves
@@ -173,8 +202,9 @@ TEST(Pickle, SelfReferencesAndBombsStayAsSmallAsTheirBytes) {
 }
 
 TEST(Pickle, CutAtEveryByteTellsWhatCameBefore) {
-  const std::string whole = B({0x80, 2, '}', 'q', 0, '(', 'X', 1, 0, 0, 0, 'v', 'X', 1, 0, 0, 0, '2', 'X', 1, 0, 0, 0, 'e', ']', 'q', 1, '(',
-                               '}', 'q', 2, '(', 'X', 1, 0, 0, 0, 'n', 'K', 1, 'u', '}', 'q', 3, '(', 'X', 1, 0, 0, 0, 'n', 'K', 2, 'u', 'e', 'u', '.'});
+  const std::string whole = B({0x80, 2, '}', 'q', 0,   '(', 'X', 1,   0,   0,   0,   'v', 'X', 1,   0, 0,   0,   '2', 'X',
+                               1,    0, 0,   0,   'e', ']', 'q', 1,   '(', '}', 'q', 2,   '(', 'X', 1, 0,   0,   0,   'n',
+                               'K',  1, 'u', '}', 'q', 3,   '(', 'X', 1,   0,   0,   0,   'n', 'K', 2, 'u', 'e', 'u', '.'});
   ASSERT_EQ(Read(whole), "{'v': '2', 'e': [{'n': 1}, {'n': 2}]}");
   std::string last;
   for (size_t n = 0; n < whole.size(); ++n) {
@@ -187,7 +217,8 @@ TEST(Pickle, CutAtEveryByteTellsWhatCameBefore) {
   }
   EXPECT_EQ(last, "{'v': '2', 'e': [{'n': 1}, {'n': 2}]}");
   ValueTree tree;
-  EXPECT_FALSE(ReadPickle(whole.substr(0, whole.size() - 10), &tree).ok());
+  const std::string cut = whole.substr(0, whole.size() - 10);
+  EXPECT_FALSE(ReadPickle(cut, &tree).ok());
   EXPECT_EQ(Show(tree, tree.root()), "{'v': '2', 'e': [{'n': 1}, {}]}");
 }
 
@@ -197,7 +228,8 @@ TEST(Pickle, NoiseNeitherCrashesNorGrows) {
   const std::string ops = "(.01 2FIJKLMNSTUVXaehjgldpqrstu])}G\x80\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8f\x90\x91\x94\x95";
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes;
-    for (size_t n = random() % 60; n > 0; --n) bytes += random() % 3 == 0 ? static_cast<char>(random() % 8) : ops[random() % ops.size()];
+    for (size_t n = random() % 60; n > 0; --n)
+      bytes += random() % 3 == 0 ? static_cast<char>(random() % 8) : ops[random() % ops.size()];
     (void)ReadPickle(bytes, &tree);
     EXPECT_LE(tree.size(), bytes.size() + 8);
     (void)Show(tree, tree.root());
