@@ -101,13 +101,18 @@ class Tracebacks : public LineReader {
 
   void Begin(const TextLine& line, std::string_view text) {
     if (open_.size() >= kMostOpen) open_.clear(), waiting_ = 0;
-    last_begun_ = KeyOf(line.by);
+    // A terminal's "^C" or a progress bar may stand before the tag.
+    model::Speaker by = line.by;
+    static const RE2& tag = *new RE2(R"(\[rank(\d{1,6})\]: ?Traceback)");
+    int tagged = -1;
+    if (by.rank < 0 && RE2::PartialMatch(Piece(text), tag, &tagged)) by.rank = tagged;
+    last_begun_ = KeyOf(by);
     Open& open = open_[last_begun_];
     open.exception = {};
     open.exception.chained_before = open.chained;
     open.chained = false;
     open.exception.start = line.where;
-    open.exception.by = line.by;
+    open.exception.by = by;
     open.exception.time = line.time;
     // Inside torchelastic's table, and behind mp.spawn's heading, the traceback is of the process that was just named.
     if (told_rank_ >= 0 && open.exception.by.rank < 0) open.exception.by.rank = told_rank_;

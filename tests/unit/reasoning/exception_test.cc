@@ -225,7 +225,7 @@ TEST(ProcessEnds, ACrowdThatSrunEndedIsNotToBlame) {
 TEST(Echoes, InterruptedWhileItWaited) {
   const Diagnosis d =
       DiagnoseTexts({{"out.log",
-                      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/t.py\", line 9, in step\n"
+                      "^C[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/t.py\", line 9, in step\n"
                       "[rank0]:     dist.all_reduce(x)\n[rank0]:   File \"/o/torch/distributed/c10d.py\", line 2, in all_reduce\n"
                       "[rank0]: KeyboardInterrupt\n"}});
   EXPECT_EQ(FirstKind(d), Kind::undetermined);
