@@ -35,7 +35,7 @@ std::vector<Candidate> FindEchoes(const model::Job& job) {
   if (!job.evidence.work.timeouts.empty() || !job.evidence.work.cursors.empty()) return {};
   // So have these.
   if (!job.evidence.work.fingerprints.empty() ||
-      FirstEvent(job, {"torch-store-clients-missing", "torch-store-unreachable", "torch-store-get-error", "gloo-timeout",
+      FirstEvent(job, {"torch-store-clients", "torch-store-connect-failed", "torch-store-nccl-id", "address-in-use", "gloo-timeout",
                        "torch-monitored-barrier", "torch-ddp-model-differs", "torch-inputs-exhausted", "vllm-rpc-timeout",
                        "vllm-broadcast-block-wait", "sglang-watchdog"}) != nullptr)
     return {};

@@ -207,7 +207,7 @@ void CiteTrials(const model::Job& job, Finding* finding) {
 void CiteContext(const model::Job& job, Finding* finding) {
   for (const model::Version* v : NcclVersions(job)) CiteVersion(job, *v, finding);
   for (const model::Version* v : VersionsOf(job, "machine")) CiteVersion(job, *v, finding);
-  CiteAll(job, EventsOf(job, {"engine-rpc-timeout"}), 1, finding);
+  CiteAll(job, EventsOf(job, {"vllm-rpc-timeout", "vllm-broadcast-block-wait"}), 1, finding);
   CiteAll(job, EventsOf(job, {"cuda-graph-capturing"}), 1, finding);
 }
 

@@ -38,7 +38,7 @@ std::vector<Bisect> Bisected(const std::vector<const model::Event*>& trials) {
 }
 
 std::vector<Candidate> FindServingStall(const model::Job& job) {
-  const auto stalls = EventsOf(job, {"vllm-rpc-timeout", "vllm-broadcast-block-wait", "engine-rpc-timeout", "sglang-watchdog"});
+  const auto stalls = EventsOf(job, {"vllm-rpc-timeout", "vllm-broadcast-block-wait", "sglang-watchdog"});
   if (stalls.empty()) return {};
   for (const Raised& raised : RaisedIn(job)) {
     if (IsOwn(raised.nature)) return {};
