@@ -65,6 +65,7 @@ void EachSpeaker(Evidence* evidence, Visit visit) {
   for (Exception& e : work.exceptions) visit(&e.by, e.where);
   for (HostWork& h : work.host_work) visit(&h.by, h.where);
   for (XidFact& x : evidence->kernel.xids) visit(&x.by, x.where);
+  for (StackProcess& p : evidence->stacks.processes) visit(&p.by, p.where);
   for (HungTask& t : evidence->kernel.hung_tasks) visit(&t.by, t.where);
   for (CallHistory& c : evidence->calls.histories) {
     if (!c.calls.empty()) visit(&c.by, c.calls.front().where);

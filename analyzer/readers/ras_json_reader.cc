@@ -23,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostText = 64 << 20;
+constexpr size_t kMostFunctions = 32;  // NCCL has five
 constexpr int kMostDepth = 64;  // RAS nests five deep
 
 // The first object of `text`, with the commas that its writer forgot and the brackets that were cut off. Moves `text` behind
@@ -212,7 +213,8 @@ model::RasCommunicator CommunicatorOf(const json& entry, model::Where where) {
       const json* launched = Member(r, "collective_counts");
       if (launched == nullptr || !launched->is_object()) continue;
       for (const auto& [function, n] : launched->items()) {
-        if (n.is_number_unsigned()) counts[Plain(function)][n.get<uint64_t>()].push_back(rank);
+        if (n.is_number_unsigned() && (counts.size() < kMostFunctions || counts.count(Plain(function)) > 0))
+          counts[Plain(function)][n.get<uint64_t>()].push_back(rank);
       }
     }
   }

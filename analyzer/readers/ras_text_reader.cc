@@ -2,6 +2,7 @@
 // several answers in a file, whole or only the part that somebody found worth pasting.
 #include <re2/re2.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@ enum class Part { kHead, kSummary, kTable, kErrors, kWarnings };
 
 // A pasted answer may be followed by anything; lines that are none of ours end it after so many.
 constexpr int kMostOther = 8;
+constexpr size_t kMostFunctions = 32;
 
 template <typename... Args>
 bool Full(std::string_view text, const RE2& re, Args... args) {
@@ -84,6 +86,7 @@ class RasText : public LineReader {
       snapshot_ = static_cast<int>(context_.evidence->ras.snapshots.size());
       context_.evidence->ras.snapshots.emplace_back();
       Now().where = where_;
+      known_.clear();
       communicator_ = -1;
       processes_ = Processes::kNone;
       named_ = Named::kNone;
@@ -189,24 +192,19 @@ class RasText : public LineReader {
     int n = 0, index = 0;
     if (Full(text, communicator, &n, &index, &hash, &kind)) {
       const Part part = kind == "MISMATCH" ? Part::kWarnings : Part::kErrors;
-      RasCommunicator* known = nullptr;
-      if (snapshot_ >= 0 && part >= part_) {
-        for (RasCommunicator& c : Now().communicators) {
-          if (c.hash == hash && c.group == n && c.index == index) known = &c;
-        }
-      }
+      const std::string key = std::string(text.substr(0, text.find(')')));
       const auto flag = [&](RasCommunicator& c) -> bool& {
         return kind == "INCOMPLETE" ? c.incomplete : kind == "ERROR" ? c.error : c.mismatch;
       };
-      const bool again = known != nullptr && flag(*known);
-      Enter(part, again);
-      if (known == nullptr || again) {
-        Now().communicators.emplace_back();
-        known = &Now().communicators.back();
-        known->group = n, known->index = index, known->hash = std::string(16 - hash.size(), '0') + hash, known->where = where_;
+      const auto known = snapshot_ >= 0 && part >= part_ ? known_.find(key) : known_.end();
+      Enter(part, known != known_.end() && flag(Now().communicators[known->second]));
+      const auto [place, fresh] = known_.emplace(key, static_cast<int>(Now().communicators.size()));
+      if (fresh) {
+        RasCommunicator& c = Now().communicators.emplace_back();
+        c.group = n, c.index = index, c.hash = std::string(16 - hash.size(), '0') + hash, c.where = where_;
       }
-      communicator_ = static_cast<int>(known - Now().communicators.data());
-      flag(*known) = true;
+      communicator_ = place->second;
+      flag(Current()) = true;
       named_ = Named::kNone;
       processes_ = Processes::kNone;
       return true;
@@ -289,9 +287,10 @@ class RasText : public LineReader {
 
   void BeginCounts(std::string function) {
     if (function == "collective") function.clear();
-    Current().counts.push_back({std::move(function), {}, where_});
     Current().mismatch = true;
-    named_ = Named::kCounts;
+    // NCCL has five functions; more of them are damage.
+    named_ = Current().counts.size() < kMostFunctions ? Named::kCounts : Named::kNone;
+    if (named_ == Named::kCounts) Current().counts.push_back({std::move(function), {}, where_});
   }
 
   bool Rank(std::string_view text) {
@@ -357,7 +356,9 @@ class RasText : public LineReader {
     share.ranks = several ? n : 1;
     if (!several) share.named.push_back(rank);
     share.where = where_;
-    Shares()->push_back(std::move(share));
+    std::vector<RasShare>* shares = Shares();
+    if (shares == nullptr) return false;
+    shares->push_back(std::move(share));
     return true;
   }
 
@@ -372,6 +373,7 @@ class RasText : public LineReader {
 
   const FileContext& context_;
   model::Where where_;
+  std::map<std::string, int> known_;  // communicators of this answer, by "#0-1 (hash"
   int snapshot_ = -1, communicator_ = -1, other_ = 0;
   Part part_ = Part::kHead, titled_ = Part::kHead;
   Rows rows_ = Rows::kNone;

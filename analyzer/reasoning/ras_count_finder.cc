@@ -43,8 +43,9 @@ std::string LineText(const model::RasCounts& counts, const model::RasShare& shar
 }
 
 void CiteCounts(const model::Job& job, const RasSight& sight, Finding* finding) {
+  size_t tables = 0;
   for (const model::RasCounts& counts : sight.communicator->counts) {
-    if (counts.shares.size() < 2) continue;
+    if (counts.shares.size() < 2 || ++tables > 4) continue;
     for (size_t i = 0; i < counts.shares.size() && i < 4; ++i)
       Cite(job, counts.shares[i].where, LineText(counts, counts.shares[i]), finding);
   }
@@ -245,7 +246,8 @@ Candidate Behind(const model::Job& job, const RasRanks& ranks, const Lag& lag, c
   if (h.said_unchanged)
     Cite(job, h.last().snapshot->said_unchanged, "a note below the RAS answer says that a later one was the same", &c.finding);
   if (h.sights.size() > 1) CiteCounts(job, h.sights[h.sights.size() - 2], &c.finding);
-  for (const Lag* other : others) {
+  for (size_t i = 0; i < others.size() && i < 4; ++i) {
+    const Lag* other = others[i];
     if (other != &lag) CiteCounts(job, other->history->last(), &c.finding);
   }
   CiteReports(job, reports, 2, &c.finding);
@@ -367,6 +369,8 @@ std::vector<Candidate> FindRasCounts(const model::Job& job) {
     Still still = Still::kNo;
     for (const Lag* lag : same) still = std::max(still, Stands(*lag->history, !reports.empty()));
     if (still == Still::kNo && best->history->motion == RasMotion::kAdvancing) continue;
+    // A busy job differs in many communicators at one moment; saying so once is enough.
+    if (candidates.size() >= (still == Still::kNo ? 1 : 4)) continue;
     candidates.push_back(Behind(job, ranks, *best, same, still, reports));
   }
   if (!roots.empty()) return candidates;

@@ -168,7 +168,9 @@ std::vector<Candidate> FindSilent(const model::Job& job) {
   }
   for (size_t i = 0; i < seen.ranks_where.size() && i < 4; ++i)
     Cite(job, seen.ranks_where[i], absl::StrCat("RAS: missing communicator data from ", RanksText(who)), &c.finding);
-  for (const model::RasSnapshot* s : seen.snapshots) {
+  for (size_t i = 0; i < seen.snapshots.size() && i < 4; ++i) {
+    const model::RasSnapshot* s = seen.snapshots[i];
+    if (s->groups.size() > 64) continue;
     for (const model::RasGroup& g : s->groups) {
       if (g.errors.find("INCOMPLETE") != g.errors.npos)
         Cite(job, g.where, absl::StrCat("RAS: a communicator of ", g.ranks_per_communicator, " ranks is ", g.status, ", ", g.errors),

@@ -37,6 +37,18 @@ int SizeOf(const model::RasSnapshot& snapshot, const model::RasCommunicator& c) 
   return -1;
 }
 
+// ... or as many ranks as its own lines tell of.
+int SizeTold(const model::RasSnapshot& snapshot, const model::RasCommunicator& c) {
+  int size = SizeOf(snapshot, c);
+  if (size >= 0) return size;
+  for (const model::RasCounts& counts : c.counts) {
+    int ranks = 0;
+    for (const model::RasShare& share : counts.shares) ranks += std::clamp(share.ranks, 0, kMostRanks);
+    size = std::max(size, ranks + c.missing);
+  }
+  return size;
+}
+
 const model::RasCounts* CountsOf(const model::RasCommunicator& c, const std::string& function) {
   for (const model::RasCounts& counts : c.counts) {
     if (counts.function == function && !counts.shares.empty()) return &counts;
@@ -132,13 +144,7 @@ std::vector<RasHistory> RasHistories(const model::Job& job) {
   for (RasHistory& h : histories) {
     std::stable_sort(h.sights.begin(), h.sights.end(), Earlier);
     if (h.size < 0) {
-      for (const RasSight& s : h.sights) {
-        for (const model::RasCounts& counts : s.communicator->counts) {
-          int ranks = 0;
-          for (const model::RasShare& share : counts.shares) ranks += share.ranks;
-          h.size = std::max(h.size, ranks + s.communicator->missing);
-        }
-      }
+      for (const RasSight& s : h.sights) h.size = std::max(h.size, SizeTold(*s.snapshot, *s.communicator));
     }
     h.said_unchanged = h.last().snapshot->said_unchanged.known();
     if (h.sights.size() < 2) continue;
@@ -154,7 +160,7 @@ std::vector<RasHistory> RasHistories(const model::Job& job) {
   return histories;
 }
 
-RasRanks::RasRanks(const model::Job& job) : job_(job) {
+RasRanks::RasRanks(const model::Job& job) {
   int gpus = -1, of_size = 0;
   for (const model::RasSnapshot& s : job.evidence.ras.snapshots) {
     gpus = std::max(gpus, s.gpus);
@@ -178,38 +184,74 @@ RasRanks::RasRanks(const model::Job& job) : job_(job) {
     of_size = std::max(of_size, here);
   }
   several_ = of_size > 1 && gpus > world_;
+  if (world_ < 0) {
+    std::map<int, std::set<std::string>> hashes;
+    for (const model::RasSnapshot& s : job.evidence.ras.snapshots) {
+      for (const model::RasCommunicator& c : s.communicators) hashes[SizeTold(s, c)].insert(c.hash);
+    }
+    if (!hashes.empty()) {
+      world_ = hashes.rbegin()->first;
+      several_ = hashes.rbegin()->second.size() > 1;
+    }
+  }
+  for (const model::RasSnapshot& s : job.evidence.ras.snapshots) {
+    for (const model::RasCommunicator& c : s.communicators) {
+      if (several_ || SizeTold(s, c) != world_) continue;
+      for (const model::RasShare& share : c.statuses) {
+        for (const model::RasRank& r : share.named) Add(r.pid, r.node, r.cuda_device, r.rank);
+      }
+      for (const model::RasRank& r : c.missing_ranks) Add(r.pid, r.node, r.cuda_device, r.rank);
+      // Text: the outliers of a communicator that spans the job.
+      for (const model::RasCounts& counts : c.counts) {
+        for (const model::RasShare& share : counts.shares) {
+          for (const model::RasRank& r : share.named) Add(r.pid, r.node, r.cuda_device, r.rank);
+        }
+      }
+    }
+  }
+  int log_world = 0;
+  for (const model::LogRank& r : job.evidence.log_ranks) log_world = std::max(log_world, r.split ? 0 : r.n_ranks);
+  for (const model::LogRank& r : job.evidence.log_ranks) {
+    if (r.split || r.n_ranks != log_world || r.rank < 0 || r.by.pid < 0) continue;
+    const auto put = [&](auto& map, auto key) {
+      const auto [it, fresh] = map.emplace(std::move(key), r.rank);
+      if (!fresh && it->second != r.rank) it->second = -1;
+    };
+    put(log_by_gpu_, std::make_pair(r.by.pid, r.cuda_device));
+    put(log_by_process_, r.by.pid);
+  }
 }
 
 bool RasRanks::Spans(const RasHistory& history) const {
   return !several_ && (world_ < 0 || history.size < 0 || history.size == world_);
 }
 
+void RasRanks::Add(int64_t pid, const std::string& node, int gpu, int rank) {
+  if (pid < 0 || rank < 0) return;
+  const auto put = [&](auto& map, auto key) {
+    const auto [it, fresh] = map.emplace(std::move(key), rank);
+    if (!fresh && it->second != rank) it->second = -1;
+  };
+  put(by_gpu_, std::make_tuple(pid, node, gpu));
+  put(by_process_, std::make_pair(pid, node));
+}
+
 int RasRanks::OfProcess(int64_t pid, const std::string& node, int gpu) const {
   if (pid < 0) return -1;
-  int found = -1;
-  bool several = false;
-  const auto take = [&](int rank) {
-    several |= found >= 0 && found != rank;
-    found = rank;
+  const auto find = [](const auto& map, const auto& key) {
+    const auto it = map.find(key);
+    return it == map.end() ? -2 : it->second;
   };
-  for (const model::RasSnapshot& s : job_.evidence.ras.snapshots) {
-    for (const model::RasCommunicator& c : s.communicators) {
-      if (several_ || c.size != world_) continue;
-      for (const model::RasShare& share : c.statuses) {
-        for (const model::RasRank& r : share.named) {
-          if (r.rank >= 0 && r.pid == pid && r.node == node && (gpu < 0 || r.cuda_device == gpu)) take(r.rank);
-        }
-      }
-    }
+  int rank = gpu >= 0 ? find(by_gpu_, std::make_tuple(pid, node, gpu)) : find(by_process_, std::make_pair(pid, node));
+  // RAS prints addresses, logs print names: the process id must do.
+  if (rank == -2) rank = gpu >= 0 ? find(log_by_gpu_, std::make_pair(pid, gpu)) : -2;
+  if (rank == -2) rank = find(log_by_process_, pid);
+  // A stack knows no node, RAS does.
+  if (rank == -2 && node.empty()) {
+    for (auto it = by_process_.lower_bound({pid, ""}); it != by_process_.end() && it->first.first == pid; ++it)
+      rank = rank == -2 || rank == it->second ? it->second : -1;
   }
-  if (found >= 0) return several ? -1 : found;
-  int world = 0;
-  for (const model::LogRank& r : job_.evidence.log_ranks) world = std::max(world, r.split ? 0 : r.n_ranks);
-  for (const model::LogRank& r : job_.evidence.log_ranks) {
-    if (!r.split && r.n_ranks == world && r.rank >= 0 && r.by.pid == pid && (gpu < 0 || r.cuda_device < 0 || r.cuda_device == gpu))
-      take(r.rank);
-  }
-  return several ? -1 : found;
+  return std::max(rank, -1);
 }
 
 int RasRanks::Of(const RasHistory& history, const model::RasRank& rank) const {

@@ -4,8 +4,11 @@
 #define RINGSCOPE_ANALYZER_REASONING_RAS_VIEW_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "analyzer/model/model.h"
@@ -53,7 +56,12 @@ class RasRanks {
   bool Spans(const RasHistory& history) const;
 
  private:
-  const model::Job& job_;
+  void Add(int64_t pid, const std::string& node, int gpu, int rank);
+  // -1 under a key that two ranks share.
+  std::map<std::tuple<int64_t, std::string, int>, int> by_gpu_;
+  std::map<std::pair<int64_t, std::string>, int> by_process_;
+  std::map<std::pair<int64_t, int>, int> log_by_gpu_;
+  std::map<int64_t, int> log_by_process_;
   int world_ = -1;
   bool several_ = false;  // several communicators of that size and more GPUs than it has: none spans the job
 };

@@ -234,11 +234,12 @@ std::vector<Candidate> FindInStacks(const model::Job& job) {
     else
       newest[{-1, "", -2 - static_cast<int64_t>(i)}] = i;
   }
+  std::set<size_t> kept;
+  for (const auto& [key, i] : newest) kept.insert(i);
   Group all;
-  for (size_t i = 0; i < stances.size(); ++i) {
-    const bool kept = std::any_of(newest.begin(), newest.end(), [&](const auto& entry) { return entry.second == i; });
-    // nccl_defect_finder.cc reads these.
-    if (kept && stances[i].doing != Doing::kUnknown && stances[i].doing != Doing::kProxySlot) all.push_back(&stances[i]);
+  for (const size_t i : kept) {
+    // nccl_defect_finder.cc reads those that wait for a proxy slot.
+    if (stances[i].doing != Doing::kUnknown && stances[i].doing != Doing::kProxySlot) all.push_back(&stances[i]);
   }
   if (all.empty()) return {};
   std::vector<Candidate> found = Aborting(job, all);
