@@ -160,10 +160,10 @@ bool FindBehind(const model::Job& job, const std::string& name, const std::vecto
   for (const Side& s : sides) last.emplace_back(positions.Of(s.history->calls.back()), &s);
   std::sort(last.begin(), last.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (last[0].first == last[1].first || last[0].second->rank < 0) return false;
-  const model::Event* still = FirstEvent(job, {"torch-watchdog-timeout", "torch-work-timeout"});
+  if (job.evidence.work.timeouts.empty()) return false;  // nobody says that it stands still
+  const model::WorkTimeout& still = job.evidence.work.timeouts.front();
   const int size = sides[0].history->n_ranks;
   const bool all = size > 0 && static_cast<int>(sides.size()) == size;
-  if (still == nullptr) return false;
   const Side& behind = *last[0].second;
   const LoggedCall& newest = behind.history->calls.back();
   *candidate = Say(all ? Kind::missing_rank : Kind::undetermined, all ? Confidence::probable : Confidence::possible, Layer::kProgram,
@@ -183,7 +183,7 @@ bool FindBehind(const model::Job& job, const std::string& name, const std::vecto
     if (i <= 3) CiteCall(job, *last[i].second, last[i].second->history->calls.back(), &finding);
   }
   AddRanks(rest, finding.mutable_collateral()->mutable_ranks());
-  Cite(job, *still, &finding);
+  Cite(job, still.where, still.text, &finding);
   finding.set_refuted_by("the log of that rank was cut before its last lines");
   SetNext(absl::StrCat("See what ", SideText(behind), " does instead of the call: its stack."),
           absl::StrCat("py-spy dump --pid ", behind.history->by.pid >= 0 ? absl::StrCat(behind.history->by.pid) : "PID",

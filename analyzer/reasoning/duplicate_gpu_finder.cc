@@ -47,14 +47,15 @@ std::vector<Candidate> FindDuplicate(const model::Job& job) {
     Finding& finding = candidate.finding;
     std::set<int> ranks;
     for (const model::Event* event : refused) {
-      if (const auto a = event->Number("a")) ranks.insert(static_cast<int>(*a));
-      if (const auto b = event->Number("b")) ranks.insert(static_cast<int>(*b));
+      for (const char* side : {"a", "b"}) {
+        if (const int rank = RankField(*event, side); rank >= 0) ranks.insert(rank);
+      }
     }
     if (const std::string_view bus = refused.front()->Field("bus"); !bus.empty()) {
       std::string text(bus);
       if (const auto id = model::ParseNcclBusId(bus)) text = absl::StrCat(model::BusIdText(*id), " (busId ", text, ")");
-      finding.set_title(absl::StrCat("Duplicate GPU: ranks ", refused.front()->Number("a").value_or(-1), " and ",
-                                     refused.front()->Number("b").value_or(-1), " both use GPU ", text));
+      finding.set_title(absl::StrCat("Duplicate GPU: ranks ", RankField(*refused.front(), "a"), " and ",
+                                     RankField(*refused.front(), "b"), " both use GPU ", text));
     }
     for (const int rank : ranks) finding.mutable_who()->add_ranks(rank);
     candidate.stops_job = true;

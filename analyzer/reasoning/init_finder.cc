@@ -33,7 +33,7 @@ Candidate NotJoined(const model::Job& job, const std::vector<const model::Event*
 Candidate NoId(const model::Job& job, const std::vector<const model::Event*>& events) {
   const model::Event& event = *events.front();
   const std::string error(event.Field("error"));
-  const int root = static_cast<int>(event.Number("root").value_or(-1));
+  const int root = RankField(event, "root");
   const bool default_group = Contains(error, "default_pg") || !Contains(error, "key:");
   const bool timeout = Contains(error, "imeout") || Contains(error, "imed out") || Contains(error, "wait timeout");
   std::string title =
@@ -51,7 +51,7 @@ Candidate NoId(const model::Job& job, const std::vector<const model::Event*>& ev
     finding.mutable_who()->add_ranks(root);
   }
   for (const model::Event* e : events) {
-    const int rank = static_cast<int>(e->Number("rank").value_or(-1));
+    const int rank = RankField(*e, "rank");
     if (default_group && rank >= 0 && rank != root) finding.mutable_collateral()->add_ranks(rank);
   }
   CiteAll(job, events, 4, &finding);
@@ -126,7 +126,7 @@ std::vector<Candidate> FindInit(const model::Job& job) {
                              std::string(event.Field("theirs")));
     Candidate candidate =
         Say(Kind::init_incomplete, Confidence::probable, Layer::kProgram, title, again ? "FW-08" : "NC-05", event.signature);
-    if (again && event.Number("rank")) candidate.finding.mutable_who()->add_ranks(static_cast<int>(*event.Number("rank")));
+    if (again && RankField(event, "rank") >= 0) candidate.finding.mutable_who()->add_ranks(RankField(event, "rank"));
     candidate.stops_job = true;
     candidate.state = State::init_failure;
     CiteAll(job, again ? twice : counts, 3, &candidate.finding);

@@ -60,6 +60,7 @@ struct Defect {
   const char* what;
   const char* remedy;
   const char* reference;
+  const char* cause = "NC-03";
 };
 constexpr Defect kDefects[] = {
     {22000, 22903, [](const Trigger& t) { return t.aarch64 && t.local_op_append; },
@@ -70,7 +71,7 @@ constexpr Defect kDefects[] = {
      "it falls back to other transports where NVLS cannot be allocated; when only some ranks do, they choose different "
      "algorithms and hang",
      "NCCL_NVLS_ENABLE=0, NCCL 2.29.2 or later, and a repaired fabric",
-     "NCCL_NVLS_ENABLE in NCCL's documentation; release notes of 2.27.3 and 2.29.2"},
+     "NCCL_NVLS_ENABLE in NCCL's documentation; release notes of 2.27.3 and 2.29.2", "FB-04"},
     {21801, 22602, [](const Trigger& t) { return t.split_share; },
      "communicators that were split with shared resources and connect at the same time can hang",
      "NCCL 2.26.2 or later, or splitShare=0", "NCCL 2.26.2 release notes: race condition with split-shared communicators"},
@@ -262,7 +263,7 @@ std::optional<Candidate> OfTrials(const model::Job& job) {
   }
   if (v.luck) {
     confidence = Confidence::possible;
-    title += "; too few clean runs to rule out luck";
+    title = absl::StrCat("The runs tried are too few to rule out luck; what they point at: ", title);
     next =
         "Repeat the variants that ran until luck is no explanation: at a rate p of bad runs, n clean ones happen by luck with "
         "(1-p)^n.";
@@ -299,7 +300,7 @@ std::optional<Candidate> OfRelease(const model::Job& job) {
       if (release < defect.from || release >= defect.fixed || !defect.triggered(trigger)) continue;
       // A settled job does not suffer from it.
       Candidate candidate = Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
-                                absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.what), "NC-03");
+                                absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.what), defect.cause);
       candidate.stops_job = true;
       candidate.state = State::hang;
       Finding& finding = candidate.finding;

@@ -117,7 +117,7 @@ std::vector<Candidate> ProxySlots(const model::Job& job) {
 
 std::vector<Candidate> RasCrash(const model::Job& job) {
   const auto frames = EventsOf(job, {"nccl-ras-crash-frame"});
-  const auto crash = EventsOf(job, {"nccl-ras-crash-frame", "ucx-caught-signal", "torch-elastic-signal"});
+  const auto crash = EventsOf(job, {"nccl-ras-crash-frame", "crash-segfault"});
   if (frames.empty()) return {};
   Release release = {0, 0, 0};
   const model::Version* version = NcclVersion(job, &release);

@@ -64,6 +64,11 @@ void CiteSetting(const model::Job& job, const model::Setting& setting, Finding* 
        finding);
 }
 
+int RankField(const model::Event& event, std::string_view name) {
+  const auto rank = event.Number(name);
+  return rank && *rank >= 0 && *rank < (1 << 22) ? static_cast<int>(*rank) : -1;
+}
+
 void Accuse(const std::vector<const model::Event*>& events, Finding* finding) {
   std::set<int> ranks(finding->who().ranks().begin(), finding->who().ranks().end());
   std::set<std::string> hosts(finding->who().hosts().begin(), finding->who().hosts().end());

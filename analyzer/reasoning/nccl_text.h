@@ -24,6 +24,9 @@ void CiteVersion(const model::Job& job, const model::Version& version, Finding* 
 std::vector<const model::Setting*> SettingsOf(const model::Job& job, std::initializer_list<std::string_view> names);
 void CiteSetting(const model::Job& job, const model::Setting& setting, Finding* finding);
 
+// A rank that a line names; -1 when it does not, or names none that can be.
+int RankField(const model::Event& event, std::string_view name);
+
 // Ranks and hosts of those who said these lines become the finding's `who`.
 void Accuse(const std::vector<const model::Event*>& events, Finding* finding);
 // Ranks of those who said these lines, and are not accused, become collateral.

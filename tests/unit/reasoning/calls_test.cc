@@ -77,6 +77,17 @@ TEST(LoggedCalls, ARankAheadIsNoMismatchAndNoStall) {
   EXPECT_EQ(Of(Agreeing(0, 20) + Call(0, 20) + Call(0, 21) + Call(1, 20)).findings_size(), 0);
 }
 
+TEST(LoggedCalls, InAJobThatStandsStillTheRankBehindIsNamed) {
+  std::string text = Agreeing(0, 20);
+  for (const int rank : {0, 1, 3}) text += Call(rank, 20);
+  text += "[rank0]:[E102 03:04:05.1 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=21, "
+          "OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600041 milliseconds before timing out.\n";
+  const Diagnosis d = Of(text);
+  ASSERT_GE(d.findings_size(), 1);
+  EXPECT_EQ(d.findings(0).kind(), Kind::missing_rank);
+  EXPECT_THAT(d.findings(0).who().ranks(), ElementsAre(2));
+}
+
 // Two communicators of one size in each process, and no init lines: which belong together is not known.
 TEST(LoggedCalls, AmbiguousCommunicatorsAreNotCompared) {
   std::string text = Agreeing(0, 5);

@@ -280,6 +280,20 @@ TEST(Throttle, GpusAtRestAreNotSlow) {
 
 // ---- lost, fabric, health, nodes
 
+TEST(Contained, ADomainAndNotTheFirstWhoSaysSo) {
+  const std::string error = "CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or a hardware error\n";
+  const Diagnosis d = Of({{"all.log", "17:34:36.549 task=9 " + error + "17:34:36.871 task=8 " + error + "17:34:36.902 task=11 " + error},
+                          {"notes.txt", "tasks 8-15 share one NVLink domain (rack 3)\n"},
+                          {"nvlink.txt", "# diff of nvidia-smi nvlink -e before/after\n(no difference)\n"}});
+  const Finding& f = First(d);
+  EXPECT_EQ(f.kind(), Kind::error_reported);
+  EXPECT_EQ(f.confidence(), Confidence::possible);
+  EXPECT_EQ(f.cause().id(), "HW-04");
+  EXPECT_EQ(f.who().ranks_size(), 0);
+  EXPECT_THAT(Words(f), ::testing::HasSubstr("rack 3"));
+  EXPECT_THAT(Words(f), ::testing::HasSubstr("no difference"));
+}
+
 TEST(GpuLost, HandleAndTable) {
   const Finding f = First(Of({{"smi.txt", "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n"}}));
   EXPECT_EQ(f.kind(), Kind::error_reported);
