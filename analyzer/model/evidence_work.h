@@ -125,6 +125,16 @@ struct HostWork {
   Stamp time;
 };
 
+// "node0 rank 0: model.py:136 self.experts()  launch blocked": where a rank's program stood, as somebody noted it beside a capture.
+struct Position {
+  int rank = -1;
+  std::string file;
+  int64_t line = -1;
+  std::string rest;  // what stands behind the place
+  std::string text;
+  Where where;
+};
+
 struct WorkFacts {
   std::vector<WorkTimeout> timeouts;
   std::vector<WorkCursor> cursors;
@@ -133,6 +143,7 @@ struct WorkFacts {
   std::vector<Exception> exceptions;  // by file and line of the exception's own line
   std::vector<ProcessEnd> ends;
   std::vector<HostWork> host_work;
+  std::vector<Position> positions;
 };
 
 }  // namespace ringscope::model
