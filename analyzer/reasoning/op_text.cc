@@ -105,7 +105,7 @@ std::string CallText(const model::Job& job, const model::Member& member, const t
   if (!member.has_record()) return "";
   const trace::Dump& dump = job.processes[member.process].trace.dump();
   const auto text = [](const auto& list, uint32_t number) {
-    return number > 0 && static_cast<int>(number) <= list.size() ? list.Get(static_cast<int>(number) - 1) : std::string();
+    return number > 0 && number <= static_cast<uint32_t>(list.size()) ? list.Get(static_cast<int>(number) - 1) : std::string();
   };
   const std::string name = text(dump.names(), op.name()), site = text(dump.sites(), op.site());
   if (name.empty() && site.empty()) return "";
