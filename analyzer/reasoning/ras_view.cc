@@ -297,6 +297,13 @@ std::vector<HangReport> HangReports(const model::Job& job) {
   }
   for (const model::Event* event : EventsOf(job, {"torch-watchdog-stuck", "gloo-timeout", "vllm-rpc-timeout", "sglang-watchdog"}))
     reports.push_back({event->where, event->text, event->by.rank});
+  // Dumps are written when an operation has timed out, and this one was open in them.
+  for (const model::AnalyzerReport& r : job.evidence.flight_recorder.reports) {
+    if (r.state == "completed" || r.problem == model::AnalyzerReport::Problem::kUntold) continue;
+    for (const auto& [where, text] : r.lines) {
+      if (Contains(text, "ranks: {") || Contains(text, "Culprit")) reports.push_back({where, text, -1});
+    }
+  }
   return reports;
 }
 

@@ -179,15 +179,15 @@ TEST(FlightRecorder, MessagesAloneAndInABatch) {
 // torch 2.3 to 2.5: a batch of messages moves collective_seq_id, on those ranks that take part in it.
 TEST(FlightRecorder, WhereMessagesMoveTheNumberCollectivesAreCounted) {
   const std::vector<std::string> entries = {
-      Entry({.collective = 1, .record = 0}),
-      Entry({.name = "nccl:send 2->3", .collective = 2, .message = 1, .record = 1, .p2p = true}),
-      Entry({.name = "nccl:coalesced", .collective = 2, .message = 1, .record = 2, .sizes = "[]", .out = "[]", .p2p = true}),
-      Entry({.collective = 3, .record = 3, .state = "scheduled"})};
+      Entry({.collective = 1, .record = 0}), Entry({.collective = 2, .record = 1}),
+      Entry({.name = "nccl:send 2->3", .collective = 3, .message = 1, .record = 2, .p2p = true}),
+      Entry({.name = "nccl:coalesced", .collective = 3, .message = 1, .record = 3, .sizes = "[]", .out = "[]", .p2p = true}),
+      Entry({.collective = 4, .record = 4, .state = "scheduled"})};
   const Result whole = Read(Dump(entries));
-  EXPECT_EQ(whole.comm().collectives(), 2u);
-  EXPECT_EQ(whole.comm().operations(2).position(), 2u);
+  EXPECT_EQ(whole.comm().collectives(), 3u);
+  EXPECT_EQ(whole.comm().operations(3).position(), 3u);
   // Without the beginning nothing can be counted.
-  const Result rest = Read(Dump({entries[1], entries[2], entries[3]}));
+  const Result rest = Read(Dump({entries[1], entries[2], entries[3], entries[4]}));
   EXPECT_EQ(rest.comm().collectives(), 0u);
   EXPECT_THAT(rest.notes(), ElementsAre(HasSubstr("cannot be numbered")));
 }
