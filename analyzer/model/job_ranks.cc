@@ -165,7 +165,8 @@ class JobRanks {
     for (const Member& m : c->members) {
       if (m.raw == nullptr || m.raw->job_ranks_size() != c->n_ranks) continue;
       for (Member& other : c->members) {
-        if (other.job_rank < 0) other.job_rank = m.raw->job_ranks(other.rank);
+        const int rank = m.raw->job_ranks(other.rank);
+        if (other.job_rank < 0 && rank >= 0 && rank < kMaxWorld) other.job_rank = rank;
       }
       return;
     }

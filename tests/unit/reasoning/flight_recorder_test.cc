@@ -365,6 +365,28 @@ TEST(FrTrace, OnlyTheFirstComplaintOfAGroupCounts) {
   EXPECT_THAT(Ranks(d.findings(0)), ElementsAre(1));
 }
 
+// One look at RAS may have caught a moment; that a dump has the call open says that it is none. Both are cited.
+TEST(FrTrace, AgreesWithRas) {
+  model::Job job;
+  ASSERT_TRUE(ingest::ReadTextBytes("fr_trace.txt",
+                                    "collective: nccl:_all_gather_base\nexpected ranks: {0, 1}\nmissing ranks: {0}\n"
+                                    "collective state: scheduled\n",
+                                    &job.evidence)
+                  .ok());
+  ASSERT_TRUE(ingest::ReadTextBytes(
+                  "ras.txt",
+                  "#0-0 (12a1b02d15a8bb89) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
+                  "  Rank 1 has launched up to operation 71 -- GPU 0 managed by process 311 on node 10.7.0.12\n"
+                  "  Rank 0 has launched up to operation 70 -- GPU 0 managed by process 298 on node 10.7.0.11\n",
+                  &job.evidence)
+                  .ok());
+  const Diagnosis d = Diagnose(job);
+  EXPECT_EQ(d.findings(0).kind(), Kind::missing_rank);
+  EXPECT_THAT(Ranks(d.findings(0)), ElementsAre(0));
+  EXPECT_THAT(Texts(d.findings(0)), HasSubstr("missing ranks: {0}"));
+  EXPECT_THAT(Texts(d.findings(0)), HasSubstr("70"));
+}
+
 TEST(FrTrace, AMissingDumpAndOtherPeoplesLines) {
   const Diagnosis d = OfText(
       "We cannot decide what's wrong with this collective entry because we missed FR dumps from ranks ({3, 5}) so we don't have "
