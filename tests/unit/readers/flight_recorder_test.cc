@@ -253,7 +253,8 @@ TEST(FlightRecorder, OlderFormats) {
   EXPECT_EQ(r.comm().name(), "process group 0");
   // No configuration at all: only the group of all ranks can be guessed at, and its size is not told.
   const Result bare = Read(
-      R"({"version":"2.0","entries":[{"record_id":4,"process_group":["0","default_pg"],"collective_seq_id":4,"profiling_name":"nccl:all_reduce","state":"scheduled"},
+      R"({"version":"2.0","entries":[{"record_id":4,"process_group":["0","default_pg"],"collective_seq_id":4,
+       "profiling_name":"nccl:all_reduce","state":"scheduled"},
       {"record_id":5,"process_group":["3","tp"],"collective_seq_id":4,"profiling_name":"nccl:all_reduce","state":"scheduled"}]})",
       "trace_1");
   ASSERT_EQ(bare.trace().communicators_size(), 1);
