@@ -67,7 +67,7 @@ bool Device(const std::vector<std::string>& words, size_t* at, int64_t* device) 
       ++*at;
       return true;
     }
-    if (rest[0] == ':' || rest[0] == '#' || rest[0] == '-') rest.remove_prefix(1);
+    if (rest[0] == ':' || rest[0] == '#') rest.remove_prefix(1);  // "gpu-17" is a host
     return Index(rest, device);
   }
   return false;

@@ -74,7 +74,11 @@ std::vector<Candidate> FindGdrPath(const model::Job& job) {
             "dmesg -T | grep -iE 'dmar|amd-vi|iommu'", &c.finding);
     found.push_back(std::move(c));
   }
-  if (const auto refused = EventsOf(job, {"nccl-ibv-reg-gpu"}); !refused.empty()) {
+  const auto refused = EventsOf(job, {"nccl-ibv-reg-gpu"});
+  // Old releases print no errno; libibverbs' own warning then says that the limit of locked memory is why (limits_finder).
+  const bool limit =
+      !refused.empty() && refused.front()->Field("error").empty() && FirstEvent(job, {"libibverbs-memlock"}) != nullptr;
+  if (!refused.empty() && !limit) {
     const std::string error(refused.front()->Field("error"));
     Candidate c =
         Say(Kind::error_reported, error == "Bad address" ? Confidence::probable : Confidence::possible, Layer::kDriver,

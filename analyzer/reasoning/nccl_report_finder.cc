@@ -26,11 +26,6 @@ constexpr CudaError kCudaErrors[] = {
      "this NCCL was not built for this GPU's architecture, or libraries are mixed"},
     {"peer access is not supported", Layer::kConfiguration, "FB-05",
      "peer access between these GPUs is not available (virtualisation, ACS, topology)"},
-    {"illegal memory access", Layer::kProgram, "UC-10",
-     "a kernel of that process touched memory that is not its own; NCCL only reports it"},
-    {"device-side assert", Layer::kProgram, "UC-10", "an assertion in a kernel of that process failed; NCCL only reports it"},
-    {"uncorrectable ECC", Layer::kReport, "HW-06", "the GPU reports memory that cannot be corrected"},
-    {"uncorrectable NVLink", Layer::kReport, "HW-01", "a GPU reports a fatal NVLink error; every peer may report it"},
     {"busy or unavailable", Layer::kProgram, "FW-08", "another process holds that GPU (exclusive mode), or it was lost"},
 };
 
@@ -77,7 +72,9 @@ std::vector<Candidate> FindReports(const model::Job& job) {
     const std::string_view error = event->Field("error");
     // These have finders of their own.
     if (Contains(error, "out of memory") || Contains(event->text, "nvls.cc") || Contains(event->text, "shm") ||
-        Contains(error, "driver version") || Contains(error, "capture") || Contains(error, "not yet initialized"))
+        Contains(error, "driver version") || Contains(error, "capture") || Contains(error, "illegal") ||
+        Contains(error, "assert") || Contains(error, "ncorrectable") || Contains(error, "launch failure") ||
+        Contains(error, "hardware error") || Contains(error, "not yet initialized"))
       continue;
     cuda.push_back(event);
   }

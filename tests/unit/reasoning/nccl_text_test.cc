@@ -78,6 +78,9 @@ TEST(Limits, LockedMemory) {
   ASSERT_FIRST(d, resource_exhausted, "NC-08");
   EXPECT_EQ(d.findings(0).confidence(), Confidence::established);
   EXPECT_THAT(All(d.findings(0)), HasSubstr("memlock"));
+  // Old releases print no errno.
+  d = Of("libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.\nh:5:6 [0] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_reg_mr failed\n");
+  ASSERT_FIRST(d, resource_exhausted, "NC-08");
   // The limit is no limit: then memory itself may be the reason.
   d = Of({{"nccl.log", log}, {"u.txt", "$ ulimit -l\nunlimited\n"}});
   EXPECT_EQ(d.findings(0).confidence(), Confidence::possible);
