@@ -180,7 +180,9 @@ std::vector<model::RasShare> Shares(const std::map<Key, std::vector<model::RasRa
     share.where = where;
     shares.push_back(std::move(share));
   }
-  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.ranks != b.ranks ? a.ranks > b.ranks : a.count > b.count; });
+  std::stable_sort(shares.begin(), shares.end(), [](const model::RasShare& a, const model::RasShare& b) {
+    return a.ranks != b.ranks ? a.ranks > b.ranks : a.count > b.count;
+  });
   return shares;
 }
 

@@ -239,7 +239,8 @@ State::Value StateOfText(const std::vector<Candidate>& candidates) {
   if (candidates.empty()) return State::unknown;
   const Candidate& first = candidates.front();
   if (first.state != State::unknown) return first.state;
-  if (first.finding.kind() == Kind::none) return State::healthy;
+  // A finder that saw nothing wrong, but could not have seen much, says so by its class.
+  if (first.finding.kind() == Kind::none) return first.order == Class::kUndetermined ? State::unknown : State::healthy;
   if (first.order == Class::kSlow || first.order == Class::kPlan) return State::slow;
   if (first.order == Class::kPast) return State::recovered;
   if (ProcessKind(first.finding.kind())) return State::crashed;
@@ -255,7 +256,7 @@ State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candid
     return AnyOperation(job) ? State::hang : State::init_hang;
   }
   for (const Candidate& c : candidates) {
-    if (c.finding.past()) continue;
+    if (c.finding.past() || c.finding.kind() == Kind::none) continue;
     switch (c.order) {
       case Class::kMismatch:
         return State::wrong_data;

@@ -194,6 +194,16 @@ void AskAgain(Finding* finding) {
           "ncclras -v; sleep 60; ncclras -v", finding);
 }
 
+// PyTorch's flight recorder misses the same ranks in an operation of the same function.
+bool FlightRecorderAgrees(const model::Job& job, const std::set<int>& who, const std::string& function) {
+  for (const model::AnalyzerReport& r : job.evidence.flight_recorder.reports) {
+    if (r.problem != model::AnalyzerReport::Problem::kMissing) continue;
+    const bool other = !function.empty() && r.func != trace::FUNC_UNKNOWN && FuncText(r.func) != function;
+    if (!who.empty() && !other && std::set<int>(r.missing.begin(), r.missing.end()) == who) return true;
+  }
+  return false;
+}
+
 Candidate Behind(const model::Job& job, const RasRanks& ranks, const Lag& lag, const std::vector<const Lag*>& others, Still still,
                  const std::vector<HangReport>& reports) {
   const RasHistory& h = *lag.history;
@@ -230,9 +240,15 @@ Candidate Behind(const model::Job& job, const RasRanks& ranks, const Lag& lag, c
     AskAgain(&c.finding);
     return c;
   }
-  Candidate c = Say(Kind::missing_rank, still == Still::kYes ? Confidence::probable : Confidence::possible, Layer::kProgram,
-                    absl::StrCat(name, " did not launch ", what, ", which the others wait in: ", MotionText(h)), "");
-  c.order = Class::kStall;
+  const bool agreed = FlightRecorderAgrees(job, who, lag.counts->function);
+  const Confidence::Value sure = still == Still::kYes ? (agreed ? Confidence::established : Confidence::probable)
+                                                      : (agreed ? Confidence::probable : Confidence::possible);
+  Candidate c = Say(Kind::missing_rank, sure, Layer::kProgram,
+                    absl::StrCat(name, " did not launch ", what, ", which the others wait in: ", MotionText(h),
+                                 agreed ? "; the flight recorder misses it there, too" : ""),
+                    "");
+  // What records and both tools say of one rank is one finding; records tell it best, two tools better than one.
+  c.order = agreed && job.processes.empty() ? Class::kError : Class::kStall;
   c.stops_job = true;
   c.state = State::hang;
   AddRanks(who, c.finding.mutable_who()->mutable_ranks());

@@ -181,12 +181,13 @@ std::vector<Candidate> Blind(const model::Job& job, const std::vector<RasHistory
   if (reports.empty()) {
     c = Say(Kind::none, Confidence::possible, Layer::kUnset,
             "RAS shows nothing wrong: every process answered, and the ranks of each communicator launched the same operations", "");
+    c.order = Class::kUndetermined;  // nothing wrong in it is not a healthy job
     c.finding.set_refuted_by(absl::StrCat("anything that shows the job standing still. ", kCannotSee));
     SetNext("If the job stands still all the same: stacks of all ranks, the flight recorder's dumps, and the counters of the NICs",
             "ncclras -v; sleep 60; ncclras -v", &c.finding);
   } else {
     c = Say(Kind::undetermined, Confidence::possible, Layer::kProgram,
-            absl::StrCat("The job timed out while RAS says OK: no rank is missing as far as it sees; the stall is where RAS does not "
+            absl::StrCat("Operations timed out while RAS says OK: no rank is missing as far as it sees; the stall is where RAS does not "
                          "look, or it was asked at another time. ",
                          kCannotSee),
             "");

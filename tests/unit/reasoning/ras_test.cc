@@ -89,6 +89,27 @@ TEST(RasCounts, UnchangedCountsNameTheRankBehind) {
   EXPECT_THAT(Ranks(noted.findings(0)), ElementsAre(57));
 }
 
+TEST(RasCounts, FlightRecorderAgrees) {
+  const std::string ras =
+      "#0-0 (12a1b02d15a8bb89) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
+      "  Rank 1 has launched up to operation 686 -- GPU 0 managed by process 311 on node 10.77.0.12\n"
+      "  Rank 0 has launched up to operation 685 -- GPU 0 managed by process 298 on node 10.77.0.11\n";
+  const auto fr = [](const std::string& missing) {
+    return "collective: nccl:_all_gather_base\ninput sizes: [[18, 64640]]\noutput sizes: [[36, 64640]]\nexpected ranks: {0, 1}\n"
+           "missing ranks: {" +
+           missing + "}\ncollective state: scheduled\n";
+  };
+  const Diagnosis d = DiagnoseTexts({{"fr_trace.txt", fr("0")}, {"ras.txt", ras}});
+  EXPECT_EQ(d.findings(0).kind(), Kind::missing_rank);
+  EXPECT_EQ(d.findings(0).confidence(), Confidence::probable);
+  EXPECT_THAT(Ranks(d.findings(0)), ElementsAre(0));
+  EXPECT_THAT(TextOf(d.findings(0)), HasSubstr("685"));
+  EXPECT_THAT(TextOf(d.findings(0)), HasSubstr("missing ranks"));
+  // The two disagree: neither is more than possible.
+  const Diagnosis apart = DiagnoseTexts({{"fr_trace.txt", fr("1")}, {"ras.txt", ras}});
+  for (const Finding& f : apart.findings()) EXPECT_EQ(f.confidence(), Confidence::possible) << f.title();
+}
+
 TEST(RasCounts, OneGoesOnOneDoesNot) {
   // The others enqueue ahead; the rank behind stands still.
   const std::string later =
@@ -237,6 +258,7 @@ TEST(RasStates, OkIsNotHealthy) {
   const Diagnosis d = DiagnoseTexts({{"ras.txt", ok}});
   EXPECT_EQ(d.findings(0).kind(), Kind::none);
   EXPECT_THAT(d.findings(0).refuted_by(), HasSubstr("sends and receives"));
+  EXPECT_EQ(d.state(), State::unknown);
 }
 
 // ---- what real NCCL answered
