@@ -250,7 +250,8 @@ Candidate Behind(const model::Job& job, const RasRanks& ranks, const Lag& lag, c
   // What records and both tools say of one rank is one finding; records tell it best, two tools better than one.
   c.order = agreed && job.processes.empty() ? Class::kError : Class::kStall;
   c.stops_job = true;
-  c.state = State::hang;
+  // Two answers may be seconds apart: a pause looks the same.
+  if (still == Still::kYes || !reports.empty()) c.state = State::hang;
   AddRanks(who, c.finding.mutable_who()->mutable_ranks());
   AddRanks(collateral, c.finding.mutable_collateral()->mutable_ranks());
   if (who.empty()) {
@@ -294,7 +295,7 @@ Candidate FewAhead(const model::Job& job, const RasRanks& ranks, const Lag& lag,
                        still == Still::kNo ? "at one moment" : "and it stays so: one call too many there, or the others are held up"),
           "");
   c.stops_job = still != Still::kNo;
-  if (still != Still::kNo) c.state = State::hang;
+  if (still == Still::kYes) c.state = State::hang;
   CiteCounts(job, h.last(), &c.finding);
   c.finding.set_refuted_by("counts that increase in a further answer: then the job makes progress");
   if (still == Still::kNo) {

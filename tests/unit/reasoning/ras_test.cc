@@ -311,6 +311,7 @@ TEST(RasCorpus, RightOrHonest) {
     EXPECT_EQ(Ranks(first), want.ranks) << first.title();
     if (first.kind() == Kind::missing_rank) {
       EXPECT_EQ(first.confidence(), Confidence::possible);
+      EXPECT_EQ(d.state(), State::unknown);  // a pause looks the same
     }
     EXPECT_FALSE(first.title().empty() || first.next().text().empty() || first.evidence_size() == 0);
     for (const Finding& f : d.findings()) EXPECT_NE(f.confidence(), Confidence::established);
