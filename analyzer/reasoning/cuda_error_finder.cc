@@ -100,10 +100,6 @@ std::optional<Candidate> Nvlink(const model::Job& job) {
                      contained.empty() ? " of the job report an uncorrectable NVLink error" : " lost peer memory over NVLink",
                      " within a moment: a fault of the NVLink domain they share, not of one rank"),
         "HW-04", members);
-    if (!domains.empty()) {
-      c.finding.set_confidence(Confidence::probable);
-      c.finding.mutable_cause()->set_confidence(Confidence::probable);
-    }
     CiteContext(job, &c.finding);
     c.finding.set_refuted_by(
         "an Xid 13 or 31 of the first member before it (an access of the program to memory that is not there), or one GPU's Xid "

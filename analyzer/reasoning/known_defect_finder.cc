@@ -43,10 +43,9 @@ constexpr Switch kSwitches[] = {
 };
 
 struct Trigger {
-  bool aarch64 = false;          // the machine
-  bool local_op_append = false;  // a stack spins in ncclLocalOpAppend
-  bool split_share = false;      // split communicators that share resources
-  bool nvls_differs = false;     // some ranks have NVLS, others of the same communicator not
+  bool aarch64 = false;       // the machine
+  bool split_share = false;   // split communicators that share resources
+  bool nvls_differs = false;  // some ranks have NVLS, others of the same communicator not
   bool launch_blocking = false;
   bool mixed_cpus = false;
   bool gdr_off = false;     // GPUDirect RDMA switched off by setting
@@ -63,10 +62,6 @@ struct Defect {
   const char* cause = "NC-03";
 };
 constexpr Defect kDefects[] = {
-    {22000, 22903, [](const Trigger& t) { return t.aarch64 && t.local_op_append; },
-     "on aarch64 it can lose proxy slots: a weak compare-and-swap whose result is not checked; a launching thread then spins in "
-     "ncclLocalOpAppend for ever",
-     "NCCL 2.29.3 or later", "NCCL 2.29.3 release notes: CAS usage in case of weak failure, hang on ARM"},
     {22703, 22902, [](const Trigger& t) { return t.nvls_differs; },
      "it falls back to other transports where NVLS cannot be allocated; when only some ranks do, they choose different "
      "algorithms and hang",
@@ -87,8 +82,6 @@ constexpr Defect kDefects[] = {
      "NCCL 2.20.5 release notes, NVIDIA/nccl 1185"},
 };
 
-const model::Event* StackOf(const model::Job& job) { return FirstEvent(job, {"stack-local-op-append"}); }
-
 Trigger Look(const model::Job& job) {
   Trigger t;
   std::set<std::string> machines;
@@ -98,7 +91,6 @@ Trigger Look(const model::Job& job) {
   t.aarch64 = machines.count("aarch64") > 0;
   t.mixed_cpus = machines.size() > 1;
   t.uds_failed = FirstEvent(job, {"nccl-uds-failed"}) != nullptr;
-  t.local_op_append = StackOf(job) != nullptr;
   for (const model::Setting& s : job.evidence.settings) {
     t.launch_blocking |= s.name == "CUDA_LAUNCH_BLOCKING" && s.value == "1";
     t.gdr_off |= s.name == "NCCL_NET_GDR_LEVEL" && (s.value == "LOC" || s.value == "0");
@@ -299,17 +291,13 @@ std::optional<Candidate> OfRelease(const model::Job& job) {
     for (const Defect& defect : kDefects) {
       if (release < defect.from || release >= defect.fixed || !defect.triggered(trigger)) continue;
       // A settled job does not suffer from it.
-      Candidate candidate = Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
-                                absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.what), defect.cause);
+      Candidate candidate =
+          Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
+              absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.what), defect.cause);
       candidate.stops_job = true;
       candidate.state = State::hang;
       Finding& finding = candidate.finding;
       CiteVersion(job, *version, &finding);
-      if (trigger.local_op_append && defect.fixed == 22903) {
-        const auto stacks = EventsOf(job, {"stack-local-op-append"});
-        CiteAll(job, stacks, 3, &finding);
-        Accuse(stacks, &finding);
-      }
       if (trigger.nvls_differs) CiteAll(job, EventsOf(job, {"nccl-channel-counts"}), 6, &finding);
       for (const model::Version* v : VersionsOf(job, "machine")) CiteVersion(job, *v, &finding);
       CiteTrials(job, &finding);

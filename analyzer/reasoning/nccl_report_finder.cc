@@ -72,9 +72,9 @@ std::vector<Candidate> FindReports(const model::Job& job) {
     const std::string_view error = event->Field("error");
     // These have finders of their own.
     if (Contains(error, "out of memory") || Contains(event->text, "nvls.cc") || Contains(event->text, "shm") ||
-        Contains(error, "driver version") || Contains(error, "capture") || Contains(error, "illegal") ||
-        Contains(error, "assert") || Contains(error, "ncorrectable") || Contains(error, "launch failure") ||
-        Contains(error, "hardware error") || Contains(error, "not yet initialized"))
+        Contains(error, "driver version") || Contains(error, "CUDA driver") || Contains(error, "capture") ||
+        Contains(error, "illegal") || Contains(error, "assert") || Contains(error, "ncorrectable") ||
+        Contains(error, "launch failure") || Contains(error, "hardware error") || Contains(error, "not yet initialized"))
       continue;
     cuda.push_back(event);
   }

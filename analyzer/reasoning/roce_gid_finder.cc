@@ -79,6 +79,9 @@ std::vector<Candidate> FindRoceGid(const model::Job& job) {
   if (!transfer && refused.empty()) return {};
   // InfiniBand's own addresses begin with fe80:: and are right so.
   if (!job.evidence.network.adapters.empty() && !UsesRoce(job)) return {};
+  // Nothing says that these are RoCE adapters: a link-local address alone is how every InfiniBand adapter begins.
+  if (job.evidence.network.gids.empty() && !UsesRoce(job) && SettingOf(job, "NCCL_IB_GID_INDEX") == nullptr && refused.empty())
+    return {};
   // It ran before with the same entry.
   if (transfer && WorkedBefore(job, *error->event).has_value()) return {};
   const std::optional<Used> used = UsedGid(job);

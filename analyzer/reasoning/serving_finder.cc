@@ -5,6 +5,7 @@
 #include <absl/strings/str_cat.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -42,6 +43,19 @@ std::vector<Candidate> FindServingStall(const model::Job& job) {
   if (stalls.empty()) return {};
   for (const Raised& raised : RaisedIn(job)) {
     if (IsOwn(raised.nature)) return {};
+  }
+  // Compiling and loading keep the workers away from their messages too; the engine that serves afterwards was only waiting.
+  const auto serves = EventsOf(job, {"serving-progress"});
+  const auto later = std::find_if(serves.begin(), serves.end(), [&](const model::Event* e) {
+    return e->where.file == stalls.back()->where.file && e->where > stalls.back()->where;
+  });
+  if (later != serves.end() && FirstEvent(job, {"vllm-rpc-timeout", "sglang-watchdog"}) == nullptr) {
+    Candidate candidate = Say(Kind::none, Confidence::probable, Layer::kReport,
+                              "The engine waited for its workers (compiling, loading, capturing graphs) and served afterwards: no stall", "");
+    CiteAll(job, stalls, 2, &candidate.finding);
+    Cite(job, **later, &candidate.finding);
+    candidate.state = State::healthy;
+    return {candidate};
   }
   const auto busy = EventsOf(job, {"note-gpus-busy"});
   const auto trials = EventsOf(job, {"note-version-trial"});
