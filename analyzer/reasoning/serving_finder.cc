@@ -50,8 +50,9 @@ std::vector<Candidate> FindServingStall(const model::Job& job) {
     return e->where.file == stalls.back()->where.file && e->where > stalls.back()->where;
   });
   if (later != serves.end() && FirstEvent(job, {"vllm-rpc-timeout", "sglang-watchdog"}) == nullptr) {
-    Candidate candidate = Say(Kind::none, Confidence::probable, Layer::kReport,
-                              "The engine waited for its workers (compiling, loading, capturing graphs) and served afterwards: no stall", "");
+    Candidate candidate =
+        Say(Kind::none, Confidence::probable, Layer::kReport,
+            "The engine waited for its workers (compiling, loading, capturing graphs) and served afterwards: no stall", "");
     CiteAll(job, stalls, 2, &candidate.finding);
     Cite(job, **later, &candidate.finding);
     candidate.state = State::healthy;
@@ -70,8 +71,9 @@ std::vector<Candidate> FindServingStall(const model::Job& job) {
     absl::StrAppend(&title, "; which and why its engine's timeout does not tell (it is no shortage of /dev/shm)");
   }
   const bool definite = !busy.empty() && one;
-  Candidate candidate = Say(definite ? Kind::gpu_stalled : Kind::undetermined, definite ? Confidence::probable : Confidence::possible,
-                            definite ? Layer::kProgram : Layer::kReport, std::move(title), definite ? "UC-11" : "");
+  Candidate candidate =
+      Say(definite ? Kind::gpu_stalled : Kind::undetermined, definite ? Confidence::probable : Confidence::possible,
+          definite ? Layer::kProgram : Layer::kReport, std::move(title), definite ? "UC-11" : "");
   candidate.stops_job = definite;
   candidate.state = State::hang;
   Finding& finding = candidate.finding;
@@ -81,14 +83,16 @@ std::vector<Candidate> FindServingStall(const model::Job& job) {
   finding.set_refuted_by(one ? "the release that ran hangs too when it runs as long and as often"
                              : "stacks of all workers in the same collective: then the transfer is at fault");
   if (one) {
-    SetNext(absl::StrCat("Pin ", ShellWord(bisects[0].package), " to ", ShellWord(bisects[0].good),
-                         "; to name the kernel: the stack of each worker, and cuda-gdb's list of kernels, while it stands still."),
-            absl::StrCat("pip install ", ShellWord(bisects[0].package), "==", ShellWord(bisects[0].good),
-                         "; py-spy dump --pid <worker pid>"),
-            &finding);
+    SetNext(
+        absl::StrCat("Pin ", ShellWord(bisects[0].package), " to ", ShellWord(bisects[0].good),
+                     "; to name the kernel: the stack of each worker, and cuda-gdb's list of kernels, while it stands still."),
+        absl::StrCat("pip install ", ShellWord(bisects[0].package), "==", ShellWord(bisects[0].good),
+                     "; py-spy dump --pid <worker pid>"),
+        &finding);
   } else {
-    SetNext("The stacks of all workers while they stand still, and whether their GPUs run a kernel; then once with --enforce-eager.",
-            "py-spy dump --pid <worker pid>  # on every worker; nvidia-smi", &finding);
+    SetNext(
+        "The stacks of all workers while they stand still, and whether their GPUs run a kernel; then once with --enforce-eager.",
+        "py-spy dump --pid <worker pid>  # on every worker; nvidia-smi", &finding);
   }
   return {candidate};
 }

@@ -102,6 +102,9 @@ class ByReflection {
         case FieldDescriptor::TYPE_UINT32:
           w_.Varint(r->GetRepeatedUInt32(message, field, i));
           break;
+        case FieldDescriptor::TYPE_INT32:
+          w_.Varint(static_cast<uint64_t>(int64_t{r->GetRepeatedInt32(message, field, i)}));
+          break;
         case FieldDescriptor::TYPE_UINT64:
           w_.Varint(r->GetRepeatedUInt64(message, field, i));
           break;
