@@ -193,6 +193,8 @@ bool FindBehind(const model::Job& job, const std::string& name, const std::vecto
 }
 
 std::vector<Candidate> FindInCalls(const model::Job& job) {
+  // Records of the same processes hold the same calls, and how far each of them came.
+  if (!job.processes.empty()) return {};
   std::vector<Candidate> candidates;
   for (auto& [name, sides] : Communicators(job.evidence)) {
     std::vector<Side> with_calls;

@@ -74,6 +74,7 @@ std::vector<Candidate> FindDuplicate(const model::Job& job) {
     if (r.noted || r.split || r.n_ranks != world || !r.bus_id || r.by.host.empty()) continue;
     const auto [it, fresh] = users.emplace(std::make_pair(r.by.host, *r.bus_id), &r);
     const model::LogRank& first = *it->second;
+    if (!first.completed.known() || !r.completed.known()) continue;  // not accepted yet
     if (fresh || first.rank == r.rank || first.communicator != r.communicator || !r.has_comm_id) continue;
     Candidate candidate = Say(
         Kind::misconfigured, Confidence::probable, Layer::kProgram,

@@ -164,9 +164,11 @@ void Direct(const Machine& machine, LaneReport* report) {
   for (const int g : lacking) report->gpus.push_back({g, machine.gpus[g].Lanes(), most});
 }
 
-// A board that is sold with NVLink, where NCCL looked and found none on any GPU.
+// A board that is sold with NVLink, where NCCL looked and found none on any GPU. Only a whole board tells: a virtual machine or
+// container that was given a few of its GPUs may have been given no links with them.
+constexpr size_t kWholeBoard = 8;
 void NoneAtAll(const Machine& machine, LaneReport* report) {
-  if (machine.gpus.size() < 2 || machine.LinksAnywhere()) return;
+  if (machine.gpus.size() < kWholeBoard || machine.LinksAnywhere()) return;
   const GpuProduct* product = nullptr;
   for (const MachineGpu& gpu : machine.gpus) {
     const GpuProduct* one = BoardProduct(gpu.product);

@@ -58,7 +58,8 @@ class FallbackFinder {
       } else if (machine.NvlinkJoins(a, b)) {
         refused.push_back(edge);
       } else if (edge->carrier == Carrier::kNet && settings.shm != nullptr) {
-        by_setting.push_back(edge);
+        // NCCL looked and saw no NVLink: what was switched off by choice is PCIe or host memory, no path the hardware is for.
+        if (!machine.links_told || machine.LinksAnywhere()) by_setting.push_back(edge);
       } else if (!report.empty() && WouldReach(machine, report, a, b)) {
         by_lanes.push_back(edge);
       } else if (!machine.LinksAnywhere()) {

@@ -123,6 +123,15 @@ std::vector<Candidate> FindInterface(const model::Job& job) {
       }
     }
   }
+  // A connection over one of these addresses that was closed had been made: they do reach each other by it.
+  for (const model::Event* event : EventsOf(job, {"nccl-socket-closed"})) {
+    const std::string_view peer = AddressOf(event->Field("peer"));
+    for (const model::Event* choice : odd.choices) {
+      if (failures.empty() && !peer.empty() &&
+          (peer == choice->Field("address") || (peer == "localhost" && Loopback(choice->Field("address")))))
+        return {};
+    }
+  }
   const bool some = odd.choices.size() < choices.size();
   const Confidence::Value confidence = !failures.empty() ? Confidence::established
                                        : some            ? Confidence::probable
