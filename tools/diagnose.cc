@@ -85,7 +85,7 @@ int Run(const Arguments& arguments) {
   ingest::Collected collected;
   {
     ProgressLine progress;
-    collected = ingest::Collect(arguments.positional(), progress.callback());
+    collected = ingest::Collect(arguments.positional(), progress.callback(), ingest::Histories::kTake);
   }
   const bool json = arguments.Get("format") == "json";
   if (!collected.anything()) return NoRecords(collected, json);

@@ -45,7 +45,7 @@ std::string Listed(const std::vector<std::string>& names, size_t most) {
 
 class Walk {
  public:
-  explicit Walk(const Progress& progress) : progress_(progress) {}
+  Walk(const Progress& progress, Histories histories) : progress_(progress), histories_(histories) {}
 
   void Given(const std::string& path) {
     if (path == "-") return StandardText();
@@ -209,6 +209,7 @@ class Walk {
     out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
     out_.records.push_back(
         {std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
+    if (histories_ == Histories::kTake) model::TakeHistories(&out_.records.back());
   }
   void Keep(const std::string& path, absl::StatusOr<StreamSummary> file) {
     if (!file.ok()) {
@@ -228,9 +229,11 @@ class Walk {
     out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
     out_.records.push_back({std::move(file->trace), path, /*from_flight_file=*/true, file->torn,
                             file->read_realtime_ns});
+    if (histories_ == Histories::kTake) model::TakeHistories(&out_.records.back());
   }
 
   const Progress& progress_;
+  const Histories histories_;
   Collected out_;
   std::set<std::pair<dev_t, ino_t>> seen_;
   bool stdin_read_ = false;
@@ -275,8 +278,8 @@ bool Collected::anything() const {
                      [](const model::TextFile& file) { return !file.readers.empty(); });
 }
 
-Collected Collect(const std::vector<std::string>& paths, const Progress& progress) {
-  Walk walk(progress);
+Collected Collect(const std::vector<std::string>& paths, const Progress& progress, Histories histories) {
+  Walk walk(progress, histories);
   for (const std::string& path : paths) walk.Given(path);
   Collected collected = walk.Take();
   std::set<int32_t> speaking;  // files in which something was recognised

@@ -36,8 +36,10 @@ struct Collected {
 
 // `paths` are files or directories (walked recursively, symbolic links followed, each file and
 // directory once), or "-" for standard input. FIFOs, sockets and devices are never opened. Files
-// compressed with gzip or zstd are looked into.
-Collected Collect(const std::vector<std::string>& paths, const Progress& progress = nullptr);
+// compressed with gzip or zstd are looked into. kTake: the records' histories are out of their columns (model::TakeHistories), for
+// who builds a job of them; kLeave: the records are as they were written.
+enum class Histories { kLeave, kTake };
+Collected Collect(const std::vector<std::string>& paths, const Progress& progress = nullptr, Histories histories = Histories::kLeave);
 
 }  // namespace ringscope::ingest
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analyzer/model/evidence.h"
+#include "analyzer/model/op_record.h"
 #include "proto/trace.pb.h"
 
 namespace ringscope::model {
@@ -28,10 +29,33 @@ enum class Life {
   kExited,        // ended in order
 };
 
+enum class Truth : uint8_t { kNo, kYes, kUnknown };
+
+// 80 bytes: jobs of 16,384 ranks hold some 17 million of them.
+struct Op {
+  explicit Op(const OpRecord& record, bool in_full) : raw(record), full(in_full) {}
+  [[no_unique_address]] OpRecord raw;  // from columns: row, times and signature are filled, per-channel counts are 0
+  bool full : 1;                       // false: from columns
+  Truth entered : 2 = Truth::kYes;
+  Truth returned : 2 = Truth::kUnknown;  // API call returned
+  Truth enqueued : 2 = Truth::kUnknown;
+  Truth started : 2 = Truth::kUnknown;  // on the GPU
+  Truth finished : 2 = Truth::kUnknown;
+  bool p2p() const { return raw.p2p(); }
+  uint64_t position() const { return raw.position(); }
+};
+
+// A communicator's finished operations, taken out of their columns.
+struct History {
+  std::vector<trace::Operation> shapes;  // what operations share, a signature each; `ops` point into it
+  std::vector<Op> ops;
+};
+
 // Newest state of one process, and what else was written about it.
 struct Process {
   int index = 0;       // in Job::processes
   trace::Trace trace;  // newest record (all chunks merged)
+  std::vector<History> histories;  // as in Record, until the members have them
   std::string source;  // file it came from
   bool from_flight_file = false;
   bool torn = false;             // the file's tail was missing
@@ -48,21 +72,6 @@ struct Process {
   int64_t ToRealtime(int64_t monotonic_ns) const;  // 0 stays 0
 };
 
-enum class Truth { kNo, kYes, kUnknown };
-
-struct Op {
-  trace::Operation raw;  // columns are expanded: `row`, times and signature are filled, per-channel
-                         // counts may be 0
-  bool full = true;      // false: from columns
-  bool p2p() const { return raw.p2p(); }
-  uint64_t position() const { return raw.position(); }
-  Truth entered = Truth::kYes;
-  Truth returned = Truth::kUnknown;  // API call returned
-  Truth enqueued = Truth::kUnknown;
-  Truth started = Truth::kUnknown;  // on the GPU
-  Truth finished = Truth::kUnknown;
-};
-
 // One rank of a communicator.
 struct Member {
   int rank = 0;       // in the communicator
@@ -71,6 +80,7 @@ struct Member {
   const trace::Communicator* raw =
       nullptr;               // in Job::processes[process].trace; nullptr without a record
   std::vector<Op> ops;       // in program order (API calls; launches where there are no API events)
+  std::vector<trace::Operation> shapes;  // see History
   uint64_t collectives = 0;  // position of the newest collective that this rank entered
   uint64_t first_kept = 0;   // oldest collective position still in `ops`; 0 = none kept
   std::vector<uint32_t>
@@ -79,6 +89,10 @@ struct Member {
   bool finalized_open = false;  // ... with operations open: aborted
   bool has_record() const { return process >= 0; }
   const Op* Collective(uint64_t position) const;  // nullptr when not kept or not entered
+
+  Member() = default;  // moves, does not copy: `ops` point into `shapes` and the process's trace
+  Member(Member&&) = default;
+  Member& operator=(Member&&) = default;
 };
 
 struct Communicator {
@@ -156,7 +170,12 @@ struct Record {
   bool torn = false;
   int64_t read_realtime_ns =
       0;  // flight file on the machine of its owner: CLOCK_REALTIME when it was read; else 0
+  std::vector<History> histories = {};  // of trace.communicators(), by index; empty: still in the trace's columns
 };
+// Takes the finished operations out of the trace's columns (Communicator.older, which are then gone). A reader of many records calls
+// it for each as it comes: the columns of a large job's records all at once need three times the memory. BuildJob() does it for those
+// that were left.
+void TakeHistories(Record* record);
 Job BuildJob(std::vector<Record> records, const std::string& incarnation = "");
 
 }  // namespace ringscope::model

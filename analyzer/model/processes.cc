@@ -39,6 +39,7 @@ Process MakeProcess(std::vector<Record> records) {
   for (size_t i = records.size(); i-- > 1;) p.earlier.push_back(std::move(records[i].trace));
   Record& newest = records.front();
   p.trace = std::move(newest.trace);
+  p.histories = std::move(newest.histories);
   p.source = std::move(newest.source);
   p.from_flight_file = newest.from_flight_file;
   p.torn = newest.torn;

@@ -52,7 +52,7 @@ Candidate Describe(const model::Job& job, const model::Communicator& c, uint64_t
   constexpr size_t kCited = 16;
   for (size_t i = 0; i < c.members.size() && i < kCited; ++i) {
     const model::Member& m = c.members[i];
-    const trace::Operation& op = m.Collective(position)->raw;
+    const model::OpRecord& op = m.Collective(position)->raw;
     *f.add_evidence() = MemberEvidence(
         job, m, op.row(),
         absl::StrCat("operation ", position, ": sends ", op.count(), ", expects ", op.output_count(), CallText(job, m, op)));

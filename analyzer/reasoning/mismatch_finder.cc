@@ -82,7 +82,7 @@ std::string CallsText(const std::vector<Call>& calls) {
     op.set_datatype(static_cast<trace::DataType>(calls[i].datatype));
     op.set_count(calls[i].count);
     op.set_root(calls[i].root);
-    texts.push_back(OpText(op));
+    texts.push_back(OpText(model::OpRecord(op)));
   }
   if (calls.size() > kShown) texts.push_back(absl::StrCat(calls.size() - kShown, " more"));
   return calls.empty() ? "nothing" : absl::StrJoin(texts, " + ");
@@ -139,7 +139,7 @@ void AddCalls(const Job& job, const Unit& unit, const Camp& camp, size_t cited, 
       ": ", CallsText(*camp.calls));
   for (size_t i = 0; i < camp.voters->size() && i < cited; ++i) {
     const Voter& voter = *(*camp.voters)[i];
-    const trace::Operation& op = voter.At(unit.first)->raw;
+    const model::OpRecord& op = voter.At(unit.first)->raw;
     *finding->add_evidence() =
         MemberEvidence(job, *voter.member, op.row(), absl::StrCat(what, CallText(job, *voter.member, op)));
   }

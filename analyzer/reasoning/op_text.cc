@@ -77,7 +77,7 @@ std::string TypeText(trace::DataType type) {
   }
 }
 
-std::string OpText(const trace::Operation& op) {
+std::string OpText(const model::OpRecord& op) {
   std::string text =
       absl::StrCat(FuncText(op.func()), " of ", op.count(), " ", TypeText(op.datatype()));
   switch (op.func()) {
@@ -101,7 +101,7 @@ std::string OpText(const trace::Operation& op) {
   return text;
 }
 
-std::string CallText(const model::Job& job, const model::Member& member, const trace::Operation& op) {
+std::string CallText(const model::Job& job, const model::Member& member, const model::OpRecord& op) {
   if (!member.has_record()) return "";
   const trace::Dump& dump = job.processes[member.process].trace.dump();
   const auto text = [](const auto& list, uint32_t number) {

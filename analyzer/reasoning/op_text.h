@@ -19,10 +19,10 @@ std::string FuncText(trace::Func func);
 std::string TypeText(trace::DataType type);
 // "AllReduce of 30000 float32", "Broadcast of 3000000 float32 from root 0", "Send of 16 float32 to
 // peer 2".
-std::string OpText(const trace::Operation& op);
+std::string OpText(const model::OpRecord& op);
 // " (nccl:all_reduce, called by step at train.py:88)": how the program made the call, where its record tells (dumps of PyTorch's
 // flight recorder); else empty.
-std::string CallText(const model::Job& job, const model::Member& member, const trace::Operation& op);
+std::string CallText(const model::Job& job, const model::Member& member, const model::OpRecord& op);
 // "200 ms", "6.0 s", …
 std::string DurationText(int64_t ns);
 

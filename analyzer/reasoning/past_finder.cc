@@ -118,7 +118,7 @@ bool Active(const Job& job, int process, const Freeze& freeze) {
     for (const Member& m : c.members) {
       if (m.process != process) continue;
       for (const Op& op : m.ops) {
-        const trace::Operation& raw = op.raw;
+        const model::OpRecord& raw = op.raw;
         if (inside(raw.entered_ns()) || inside(raw.returned_ns()) || inside(raw.enqueued_ns()) ||
             inside(raw.started_ns()) || inside(raw.finished_ns())) {
           return true;
@@ -307,7 +307,7 @@ std::vector<const Member*> Latecomers(const Communicator& c, uint64_t position, 
 }
 
 void FindResolved(const Job& job, const Frozen& frozen, std::vector<Candidate>* candidates) {
-  const Timelines timelines = MakeTimelines(job);
+  const Timelines timelines(job);
   for (const auto& [key, stall] : ResolvedStalls(job)) {
     const auto& [index, p2p, position] = key;
     const Communicator& c = job.communicators[index];

@@ -44,8 +44,8 @@ struct Instance {
   uint64_t position = 0;
   std::vector<int64_t> kernel;  // GPU timer if every member has it, else host
   std::vector<int64_t> host;    // host's view of the same, comparable with the gaps
-  std::vector<int64_t> entry;   // from free to the call; -1 unknown
-  std::vector<int64_t> start;   // from enqueued and free to the start of the kernel
+  std::vector<int64_t> entry;   // from free to the call; -1 unknown; once asked for (FillGaps)
+  std::vector<int64_t> start;   // from enqueued and free to the start of the kernel; likewise
   std::vector<uint32_t> row;
   bool gpu_timer = false;
 };
@@ -55,8 +55,7 @@ struct Sampled {
   std::vector<Instance> instances;
 };
 
-bool Read(const std::vector<const Member*>& members, const Timelines& timelines, uint64_t position,
-          Instance* instance) {
+bool Read(const std::vector<const Member*>& members, uint64_t position, Instance* instance) {
   instance->position = position;
   instance->gpu_timer = true;
   std::vector<const Op*> ops;
@@ -68,24 +67,35 @@ bool Read(const std::vector<const Member*>& members, const Timelines& timelines,
     instance->gpu_timer &= GpuDuration(*op) > 0;
     ops.push_back(op);
   }
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const trace::Operation& raw = ops[i]->raw;
-    const int64_t free = timelines.at(KeyOf(*members[i])).FreeSince(raw.entered_ns());
-    const int64_t ready = std::max({free, raw.enqueued_ns(), raw.entered_ns()});
-    instance->kernel.push_back(instance->gpu_timer ? GpuDuration(*ops[i]) : HostDuration(*ops[i]));
-    instance->host.push_back(HostDuration(*ops[i]));
-    instance->entry.push_back(free == 0 || raw.entered_ns() == 0
-                                  ? -1
-                                  : std::max<int64_t>(0, model::SatSub(raw.entered_ns(), free)));
-    instance->start.push_back(std::max<int64_t>(0, model::SatSub(raw.started_ns(), ready)));
-    instance->row.push_back(raw.row());
+  instance->kernel.reserve(ops.size());
+  instance->host.reserve(ops.size());
+  instance->row.reserve(ops.size());
+  for (const Op* op : ops) {
+    instance->kernel.push_back(instance->gpu_timer ? GpuDuration(*op) : HostDuration(*op));
+    instance->host.push_back(HostDuration(*op));
+    instance->row.push_back(op->raw.row());
   }
   return true;
 }
 
+// What each member did before the kernel: only asked when somebody is late.
+void FillGaps(const Timelines& timelines, Sampled* sampled) {
+  for (Instance& instance : sampled->instances) {
+    for (const Member* m : sampled->members) {
+      const model::OpRecord& raw = m->Collective(instance.position)->raw;
+      const int64_t free = timelines.at(KeyOf(*m)).FreeSince(raw.entered_ns());
+      const int64_t ready = std::max({free, raw.enqueued_ns(), raw.entered_ns()});
+      instance.entry.push_back(free == 0 || raw.entered_ns() == 0
+                                   ? -1
+                                   : std::max<int64_t>(0, model::SatSub(raw.entered_ns(), free)));
+      instance.start.push_back(std::max<int64_t>(0, model::SatSub(raw.started_ns(), ready)));
+    }
+  }
+}
+
 // The newest instances that all members with a record kept and finished. Operations of one group
 // count once: they share a kernel.
-Sampled Sample(const Communicator& c, const Timelines& timelines) {
+Sampled Sample(const Communicator& c) {
   Sampled sampled;
   uint64_t oldest = thresholds::kWarmupOperations + 1, newest = UINT64_MAX;
   for (const Member& m : c.members) {
@@ -104,7 +114,7 @@ Sampled Sample(const Communicator& c, const Timelines& timelines) {
        p >= oldest && budget > 0 && sampled.instances.size() < thresholds::kStragglerWindow;
        --p, --budget) {
     Instance instance;
-    if (!Read(sampled.members, timelines, p, &instance)) continue;
+    if (!Read(sampled.members, p, &instance)) continue;
     const Op* op = any.Collective(p);
     const std::pair<uint32_t, uint32_t> now{op->raw.thread(),
                                             op->raw.grouped() ? op->raw.group() : 0};
@@ -315,7 +325,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
 
 std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
                                       const Timelines& timelines) {
-  const Sampled sampled = Sample(c, timelines);
+  Sampled sampled = Sample(c);
   const size_t n = sampled.instances.size();
   if (n < thresholds::kStragglerInstances) return {};
   const Lateness lateness = Measure(sampled);
@@ -325,6 +335,8 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
   for (size_t i = 0; i < sampled.members.size(); ++i) {
     if (static_cast<double>(lateness.late[i]) >= share * static_cast<double>(n)) late.insert(i);
   }
+  if (late.empty()) return {};
+  FillGaps(timelines, &sampled);
   std::vector<Straggler> stragglers;
   for (size_t i : late) {
     const double needed =
@@ -346,7 +358,7 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
 
 // One finding a rank: the communicator in which it costs most, the others named beside.
 std::vector<Candidate> FindStragglers(const model::Job& job) {
-  const Timelines timelines = MakeTimelines(job);
+  const Timelines timelines(job);
   std::map<std::pair<RankKey, int>, Straggler> worst;
   for (const Communicator& c : job.communicators) {
     for (Straggler& found : InCommunicator(job, c, timelines)) {

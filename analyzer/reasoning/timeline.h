@@ -42,20 +42,37 @@ class Timeline {
 using RankKey = std::pair<int, int>;  // process, job rank: one rank of the job, however many
                                       // communicators it is in
 inline RankKey KeyOf(const model::Member& member) { return {member.process, member.job_rank}; }
-using Timelines = std::map<RankKey, Timeline>;
 
-inline Timelines MakeTimelines(const model::Job& job) {
-  Timelines timelines;
-  for (const model::Communicator& c : job.communicators) {
-    for (const model::Member& m : c.members) {
-      if (!m.has_record()) continue;
-      Timeline& timeline = timelines[KeyOf(m)];
-      for (const model::Op& op : m.ops) timeline.Add(op);
+// Of all ranks, each made when it is first asked for: in most jobs nobody is suspected of anything that needs one.
+class Timelines {
+ public:
+  explicit Timelines(const model::Job& job) : job_(job) {}
+  const Timeline& at(const RankKey& key) const {
+    if (members_.empty()) Index();
+    const auto [made, fresh] = made_.try_emplace(key);
+    if (fresh) {
+      if (const auto members = members_.find(key); members != members_.end()) {
+        for (const model::Member* m : members->second) {
+          for (const model::Op& op : m->ops) made->second.Add(op);
+        }
+      }
+      made->second.Sort();
+    }
+    return made->second;
+  }
+
+ private:
+  void Index() const {
+    for (const model::Communicator& c : job_.communicators) {
+      for (const model::Member& m : c.members) {
+        if (m.has_record()) members_[KeyOf(m)].push_back(&m);
+      }
     }
   }
-  for (auto& [key, timeline] : timelines) timeline.Sort();
-  return timelines;
-}
+  const model::Job& job_;
+  mutable std::map<RankKey, std::vector<const model::Member*>> members_;
+  mutable std::map<RankKey, Timeline> made_;
+};
 
 }  // namespace ringscope::reasoning
 

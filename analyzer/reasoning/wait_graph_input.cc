@@ -122,7 +122,7 @@ class InputBuilder {
           }
         }
         for (size_t i = begin; i < listed.size(); ++i) {
-          const trace::Operation& raw = listed[i].op->raw;
+          const model::OpRecord& raw = listed[i].op->raw;
           if (raw.group() == 0 || started.count({raw.thread(), raw.group()}) == 0) continue;
           listed[i].progress = InStartedGroup(
               listed[i].progress,
@@ -354,7 +354,7 @@ class InputBuilder {
       std::map<std::pair<bool, uint64_t>, Queue> queues;  // stream?, else communicator
       uint64_t lone = uint64_t{1} << 40;
       for (int i : indices) {
-        const trace::Operation& raw = out_.ops[i].op->raw;
+        const model::OpRecord& raw = out_.ops[i].op->raw;
         const uint64_t group =
             raw.group() != 0 ? raw.group() | static_cast<uint64_t>(raw.thread()) << 41 : ++lone;
         const auto enter = [&](bool stream, uint64_t key) {
@@ -395,7 +395,7 @@ class InputBuilder {
     for (int b : oldest_first) {
       if (b == i) break;
       const Progress& older = out_.graph.ops[b].progress;
-      const trace::Operation& raw = out_.ops[b].op->raw;
+      const model::OpRecord& raw = out_.ops[b].op->raw;
       if (out_.ops[b].communicator == out_.ops[i].communicator || raw.stream() != 0 ||
           raw.from_api() || !older.Reached(Stage::kStarted) || !older.Before(Stage::kFinished)) {
         continue;
@@ -414,7 +414,7 @@ class InputBuilder {
     }
   }
   int64_t EnteredNs(int i) const {
-    const trace::Operation& raw = out_.ops[i].op->raw;
+    const model::OpRecord& raw = out_.ops[i].op->raw;
     return raw.entered_ns() != 0 ? raw.entered_ns() : raw.enqueued_ns();
   }
 

@@ -151,7 +151,7 @@ TEST(Text, SixteenThousandRanksStayReadable) {
     m.process = r % 1000 == 999 ? -1 : 0;
     m.raw = r == 5000 ? &behind : &raw;
     m.collectives = m.raw->collectives();
-    c.members.push_back(m);
+    c.members.push_back(std::move(m));
   }
   job.communicators.push_back(std::move(c));
   const std::string text = RenderText(Parse("state: hang"), job, {});
