@@ -64,13 +64,33 @@ std::string WhoEntered(const InitProgress& p) {
                       " and none came out");
 }
 
+// Ranks that entered and whose logs break off without an error, while all the others report that a connection was closed from its
+// other end. A socket closes so when its process ends; a process that gives up itself says why.
+std::set<int> EndedInSilence(const model::Job& job, const InitProgress& p) {
+  std::set<int> silent = p.StartedRanks();
+  for (const model::Event* e : EventsOf(job, {"nccl-socket-closed", "nccl-socket-failed"})) silent.erase(e->by.rank);
+  return silent.size() * 2 < p.started.size() ? silent : std::set<int>();
+}
+
 std::optional<Candidate> Incomplete(const model::Job& job) {
   const InitProgress p = LookAtInit(job);
   if (p.n_ranks == 0 || p.started.empty() || !p.completed.empty() || p.aborted) return std::nullopt;
   if (FirstEvent(job, {"nccl-connected", "nccl-tests-ok"}) != nullptr) return std::nullopt;  // nearly through: the log is cut
   const bool all = static_cast<int>(p.started.size()) == p.n_ranks;
   Candidate candidate;
-  if (all) {
+  const std::set<int> silent = all ? EndedInSilence(job, p) : std::set<int>();
+  std::set<int> named = silent;
+  if (!silent.empty()) {
+    candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
+                    absl::StrCat("The log of ", RanksText(silent), " breaks off inside ", p.function.empty() ? "NCCL's init" : p.function,
+                                 " without an error, and all others lost a connection: ", silent.size() == 1 ? "its process" : "their processes",
+                                 " ended there"),
+                    "NC-05", "nccl-socket-closed");
+    SetNext(absl::StrCat("How the process of ", RanksText(silent), " ended: its exit status, and the kernel's log of its host."),
+            "sacct -j JOB --format=JobID,State,ExitCode; dmesg -T | grep -iE 'oom|killed|segfault|xid'", &candidate.finding);
+    candidate.finding.set_refuted_by("a log of that rank that goes on, or a launcher that had ended the job before the connections closed");
+    CiteAll(job, EventsOf(job, {"nccl-socket-closed", "nccl-socket-failed"}), 4, &candidate.finding);
+  } else if (all) {
     candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
                     absl::StrCat(WhoEntered(p), "; all are there, so none of them is missing"), "");
     SetNext(
@@ -84,21 +104,28 @@ std::optional<Candidate> Incomplete(const model::Job& job) {
     for (int rank = 0; rank < p.n_ranks; ++rank) {
       if (p.started.count(rank) == 0) absent.insert(rank);
     }
-    // A log of the whole job would have their lines too; files of single ranks may just be missing here.
-    const bool whole_log = p.ranks_in_one_file > 1 && absent.size() * 2 <= static_cast<size_t>(p.n_ranks);
+    // A log of the whole job would have their lines too; files of single ranks may just be missing here. Of a few ranks that is
+    // worth a look in either case: nobody comes out of the bootstrap before all have come.
+    const bool few = absent.size() * 2 <= static_cast<size_t>(p.n_ranks) && absent.size() < p.started.size();
+    const bool whole_log = p.ranks_in_one_file > 1 && few;
     candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
                     absl::StrCat(WhoEntered(p), "; no line of ", RanksText(absent),
-                                 whole_log ? " stands in the job's log" : " is in these files"),
+                                 whole_log ? " stands in the job's log"
+                                 : few     ? " is in these files: never came, or its log was not collected"
+                                           : " is in these files"),
                     "NC-05");
-    if (whole_log) AddRanks(absent, candidate.finding.mutable_who()->mutable_ranks());
+    if (few) named = absent;
     SetNext("What the ranks without an `Init START` line do: were they started, did they fail before, where do they stand.",
             "py-spy dump --pid PID", &candidate.finding);
     candidate.finding.set_refuted_by("`Init START` lines of those ranks in logs that are not here");
   }
   candidate.stops_job = true;
-  candidate.state = State::init_hang;
+  candidate.state = silent.empty() ? State::init_hang : State::init_failure;
   Finding& finding = candidate.finding;
-  AddRanks(p.StartedRanks(), finding.mutable_collateral()->mutable_ranks());
+  AddRanks(named, finding.mutable_who()->mutable_ranks());
+  std::set<int> waiting = p.StartedRanks();
+  for (int rank : named) waiting.erase(rank);
+  AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   size_t cited = 0;
   for (const auto& [rank, entry] : p.started) {
     if (cited++ == 4) break;
