@@ -72,6 +72,17 @@ std::set<int> EndedInSilence(const model::Job& job, const InitProgress& p) {
   return silent.size() * 2 < p.started.size() ? silent : std::set<int>();
 }
 
+// Some rank is through the bootstrap, which ends only when all have come.
+bool AllCame(const model::Job& job) {
+  std::set<int> failed;
+  for (const model::Event* e : EventsOf(job, {"nccl-socket-closed", "nccl-socket-failed"})) failed.insert(e->by.rank);
+  for (const model::Event* e : EventsOf(job, {"nccl-bootstrap-done"})) {
+    if (failed.count(e->by.rank) == 0) return true;
+  }
+  return std::any_of(job.evidence.plan.plans.begin(), job.evidence.plan.plans.end(),
+                     [](const model::RankPlan& plan) { return !plan.patterns.empty() || !plan.rings.empty(); });
+}
+
 std::optional<Candidate> Incomplete(const model::Job& job) {
   const InitProgress p = LookAtInit(job);
   if (p.n_ranks == 0 || p.started.empty() || !p.completed.empty() || p.aborted) return std::nullopt;
@@ -104,9 +115,10 @@ std::optional<Candidate> Incomplete(const model::Job& job) {
     for (int rank = 0; rank < p.n_ranks; ++rank) {
       if (p.started.count(rank) == 0) absent.insert(rank);
     }
-    // A log of the whole job would have their lines too; files of single ranks may just be missing here. Of a few ranks that is
-    // worth a look in either case: nobody comes out of the bootstrap before all have come.
-    const bool few = absent.size() * 2 <= static_cast<size_t>(p.n_ranks) && absent.size() < p.started.size();
+    // A log of the whole job would have their lines too; files of single ranks may just be missing here, which is plain when the
+    // others are through the bootstrap. When none is, the few that show no line are worth a look in either case.
+    const bool few = absent.size() * 2 <= static_cast<size_t>(p.n_ranks) && absent.size() < p.started.size() &&
+                     (p.ranks_in_one_file > 1 || !AllCame(job));
     const bool whole_log = p.ranks_in_one_file > 1 && few;
     candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
                     absl::StrCat(WhoEntered(p), "; no line of ", RanksText(absent),
