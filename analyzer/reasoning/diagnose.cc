@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "analyzer/reasoning/checks.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/rivals.h"
 #include "analyzer/reasoning/young.h"
 
 namespace ringscope::reasoning {
@@ -424,7 +426,9 @@ Diagnosis Diagnose(const model::Job& job) {
       candidates.push_back(std::move(c));
     }
   }
-  candidates = Order(DropDuplicates(std::move(candidates)));
+  candidates = DropDuplicates(std::move(candidates));
+  for (Candidate& c : candidates) AddChecks(job, &c);
+  candidates = Order(std::move(candidates));
   const auto says_more = [](const Candidate& c) {
     return c.order < Class::kPlan && c.finding.kind() != Kind::none;
   };
@@ -449,6 +453,7 @@ Diagnosis Diagnose(const model::Job& job) {
         f.add_explains(static_cast<uint32_t>(j));
     }
   }
+  AddRivals(&d);
   d.set_job(job.name);
   CountRanks(job, &d);
   for (const std::string& s : job.not_seen) d.add_not_seen(s);

@@ -192,6 +192,12 @@ class Renderer {
       Text("  - ", source.empty() ? e.text() : absl::StrCat(e.text(), "  [", source, "]"));
     }
     Cited(f);
+    Checks(f);
+    if (f.rivals_size() > 0) Heading("It could also be");
+    for (const Rival& rival : f.rivals()) {
+      Text("  - ", absl::StrCat(rival.text(), rival.finding() > 0 ? absl::StrCat(" (finding ", rival.finding() + 1, ")") : "",
+                                "; told apart by: ", rival.told_apart_by()));
+    }
     if (!f.refuted_by().empty()) {
       Heading("What would refute it");
       Text("  ", f.refuted_by());
@@ -201,6 +207,17 @@ class Renderer {
       if (!f.next().text().empty()) Text("  ", f.next().text());
       if (!f.next().command().empty())
         absl::StrAppend(&out_, "  $ ", style_.Command(Printable(f.next().command())), "\n");
+    }
+  }
+
+  // What must be seen elsewhere, if this is so.
+  void Checks(const Finding& f) {
+    if (f.checks().empty()) return;
+    Heading("If so, then");
+    for (const Check& check : f.checks()) {
+      const char* const outcome = check.outcome() == Check::holds ? "holds: " : check.outcome() == Check::fails ? "FAILS: " : "not seen: ";
+      const std::string source = check.source().empty() ? "" : absl::StrCat("  [", SplitSource(check.source()).first, "]");
+      Text("  - ", absl::StrCat(check.expects(), "  - ", outcome, check.seen(), source));
     }
   }
 
