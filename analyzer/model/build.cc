@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analyzer/model/ranks_text.h"
+#include "analyzer/model/roles.h"
 
 namespace ringscope::model {
 
@@ -164,6 +165,7 @@ Job BuildJob(std::vector<Record> records, const std::string& incarnation) {
   SettleStarts(&job);
   JoinEdges(&job, &notes);
   JudgeLife(&job);
+  AssignRoles(&job);
   CollectBlindSpots(job, &notes);
   job.not_seen = notes.Take();
   return job;

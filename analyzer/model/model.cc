@@ -1,5 +1,7 @@
 #include "analyzer/model/model.h"
 
+#include "analyzer/model/roles.h"
+
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
@@ -30,7 +32,9 @@ std::string Communicator::Label() const {
   // NCCL prints the id unpadded ("commId 0x%lx"): its first digits find the lines in a log.
   std::string shown = absl::StrFormat("0x%x", id).substr(0, 10);
   if (instance > 0) absl::StrAppend(&shown, "#", instance + 1);
-  return name.empty() ? shown : absl::StrCat(name, " (", shown, ")");
+  if (!name.empty()) return absl::StrCat(name, " (", shown, ")");
+  const bool told = role_inferred && role != Role::kWorld;
+  return told ? absl::StrCat(RoleText(role), " group ", shown) : shown;
 }
 
 std::string Job::HostOf(int job_rank) const {

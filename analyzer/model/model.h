@@ -95,6 +95,9 @@ struct Member {
   Member& operator=(Member&&) = default;
 };
 
+// What a communicator is for in the job. Combined groups ("tp-cp") have the role that comes first in their name.
+enum class Role : uint8_t { kUnknown, kWorld, kTensor, kPipeline, kData, kExpert, kContext };
+
 struct Communicator {
   int index = 0;
   uint64_t id = 0;
@@ -103,9 +106,11 @@ struct Communicator {
   int n_ranks = 0;
   bool size_known = true;           // false: n_ranks is the number that is known to exist
   int n_nodes = 0;                  // 0 unknown
+  Role role = Role::kUnknown;       // roles.cc says how it is told
+  bool role_inferred = false;       // from members and calls, not from its name
   std::vector<Member> members;      // size n_ranks, by rank
   bool completion_visible = false;  // on every member with a record
-  std::string Label() const;        // for people: name and short id
+  std::string Label() const;        // for people: name (or inferred role) and short id
   std::string SizeText() const;     // "4", "at least 4"
 };
 

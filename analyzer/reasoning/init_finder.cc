@@ -92,14 +92,16 @@ std::optional<Candidate> Incomplete(const model::Job& job) {
   const std::set<int> silent = all ? EndedInSilence(job, p) : std::set<int>();
   std::set<int> named = silent;
   if (!silent.empty()) {
-    candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
-                    absl::StrCat("The log of ", RanksText(silent), " breaks off inside ", p.function.empty() ? "NCCL's init" : p.function,
-                                 " without an error, and all others lost a connection: ", silent.size() == 1 ? "its process" : "their processes",
-                                 " ended there"),
-                    "NC-05", "nccl-socket-closed");
+    candidate =
+        Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
+            absl::StrCat("The log of ", RanksText(silent), " breaks off inside ", p.function.empty() ? "NCCL's init" : p.function,
+                         " without an error, and all others lost a connection: ",
+                         silent.size() == 1 ? "its process" : "their processes", " ended there"),
+            "NC-05", "nccl-socket-closed");
     SetNext(absl::StrCat("How the process of ", RanksText(silent), " ended: its exit status, and the kernel's log of its host."),
             "sacct -j JOB --format=JobID,State,ExitCode; dmesg -T | grep -iE 'oom|killed|segfault|xid'", &candidate.finding);
-    candidate.finding.set_refuted_by("a log of that rank that goes on, or a launcher that had ended the job before the connections closed");
+    candidate.finding.set_refuted_by(
+        "a log of that rank that goes on, or a launcher that had ended the job before the connections closed");
     CiteAll(job, EventsOf(job, {"nccl-socket-closed", "nccl-socket-failed"}), 4, &candidate.finding);
   } else if (all) {
     candidate = Say(Kind::init_incomplete, Confidence::possible, Layer::kReport,
