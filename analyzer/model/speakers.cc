@@ -158,6 +158,18 @@ void ResolveSpeakers(Evidence* evidence) {
     by_process_device.Add({r.by.host, r.by.pid, r.cuda_device}, rank);
     by_process.Add({r.by.host, r.by.pid}, rank);
   });
+  // Launchers number the ranks of a host in a row: two local ranks that are told say what the others are. Hosts that are not named
+  // and mixed contradict each other.
+  std::map<std::string, std::map<int, std::set<int>>> rows;  // host -> rank minus local rank -> local ranks
+  EachSpeaker(evidence, [&](Speaker* by, Where) {
+    if (by->rank >= 0 && by->local_rank >= 0) rows[by->host][by->rank - by->local_rank].insert(by->local_rank);
+  });
+  const auto in_row = [&](const Speaker& by) {
+    const auto found = rows.find(by.host);
+    if (by.local_rank < 0 || found == rows.end() || found->second.size() != 1) return -1;
+    const auto& [offset, locals] = *found->second.begin();
+    return locals.size() > 1 && offset >= 0 ? offset + by.local_rank : -1;
+  };
   const LoneProcess lone(*evidence);
   const auto resolve = [&](Speaker* by, Where) {
     if (by->rank >= 0) return;
@@ -165,6 +177,7 @@ void ResolveSpeakers(Evidence* evidence) {
     if (by->rank < 0 && by->pid >= 0) by->rank = by_process.Find({by->host, by->pid});
     if (by->rank < 0 && by->local_rank >= 0 && !by->host.empty()) by->rank = by_local_rank.Find({by->host, by->local_rank});
     if (by->rank < 0) by->rank = lone.RankOf(*by);
+    if (by->rank < 0) by->rank = in_row(*by);
   };
   EachSpeaker(evidence, resolve);
   // Ends are told by somebody else: the process is known by host and number, never by the file.

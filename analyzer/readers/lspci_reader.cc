@@ -2,6 +2,7 @@
 // speed.
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -35,10 +36,15 @@ class Lspci : public LineReader {
       open_ = true;
       named_ = PciFunction();
       named_.bus_id = model::ParseBusId(bus);
-      named_.name = name.substr(0, kMostLine);
       named_.by = by;
       stored_ = false;
-      return true;
+      // A loop over devices that greps: "e3:00.0  LnkCap: …" names no device.
+      const bool field = name.starts_with("LnkCap:") || name.starts_with("LnkSta:") || name.starts_with("ACSCtl:");
+      if (!field) {
+        named_.name = name.substr(0, kMostLine);
+        return true;
+      }
+      text = text.substr(text.size() - name.size());
     }
     // "     11 ACSCtl: SrcValid+ …" of sort | uniq -c.
     std::string rest;
@@ -55,7 +61,8 @@ class Lspci : public LineReader {
         to->acs_where = line.where;
       } else {
         to->link_downgraded = Contains(text, "(downgraded)");
-        to->link_line = std::string(line.quote.substr(0, kMostLine));
+        to->link_line = std::string(text.substr(0, kMostLine));
+        std::replace(to->link_line.begin(), to->link_line.end(), '\t', ' ');
         to->link_where = line.where;
       }
     }
@@ -90,7 +97,7 @@ class Lspci : public LineReader {
 };
 
 std::vector<std::string> Triggers() {
-  std::vector<std::string> triggers = {R"((?:^|: )\s*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9])",
+  std::vector<std::string> triggers = {R"((?:^|: )\s*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7][ \t]+[A-Z0-9])",
                                        R"(\bACSCtl:\s)", R"(\bLnkSta:\s)"};
   const auto& more = HostOfOutput::Triggers();
   triggers.insert(triggers.end(), more.begin(), more.end());

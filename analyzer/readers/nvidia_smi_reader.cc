@@ -272,6 +272,13 @@ class NvidiaSmi : public LineReader {
 
   bool Csv(const TextLine& line) {
     const std::string_view text = Trim(line.text);
+    // "$ nvidia-smi --query-gpu=index,pstate --format=csv,noheader": only the command says what the rows hold.
+    static const RE2& command = *new RE2(R"(\bnvidia-smi\b.*--query-gpu=([a-z0-9_.,]+).*\bnoheader\b)");
+    if (std::string asked; RE2::PartialMatch(Piece(text), command, &asked)) {
+      csv_.clear();
+      for (const absl::string_view column : absl::StrSplit(asked, ',')) csv_.push_back(SmiColumnKey({column.data(), column.size()}));
+      return true;
+    }
     if (text.find(',') == text.npos) return false;
     static const RE2& header =
         *new RE2(R"(^[a-z][a-z0-9_.]*(?: \[[A-Za-z/%.]*\])?(?:, ?[a-z][a-z0-9_.]*(?: \[[A-Za-z/%.]*\])?)+$)");

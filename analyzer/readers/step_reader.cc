@@ -55,7 +55,8 @@ std::vector<Token> Split(std::string_view text) {
       if (!absl::SimpleAtod(Absl(token.text), &token.value)) token.value = -1;
       size_t unit = end;
       const bool letter = end < text.size() && absl::ascii_isalpha(static_cast<unsigned char>(text[end]));
-      while (letter && unit < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[unit])) || text[unit] == '/')) ++unit;
+      while (letter && unit < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[unit])) || text[unit] == '/'))
+        ++unit;
       token.unit = text.substr(end, unit - end);
       i = unit;
     } else if (absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_') {
@@ -87,6 +88,7 @@ class Steps : public LineReader {
     if (line.text.size() > 2000 || line.nccl != TextLine::Nccl::kNone) return false;
     if (Listed(line) || Row(line)) return true;
     if (Head(line)) return true;
+    if (Iteration(line)) return true;
     Sentence(line);
     return false;
   }
@@ -104,6 +106,20 @@ class Steps : public LineReader {
     time.by = line.by;
     time.quote = QuoteLine(line.quote.empty() ? line.text : line.quote);
     steps.push_back(std::move(time));
+  }
+
+  // Megatron-LM: "iteration    40112/   90000 | consumed samples: 10 | elapsed time per iteration (ms): 5120.7 | …"
+  bool Iteration(const TextLine& line) {
+    static const RE2& form =
+        *new RE2(R"(\biteration\s+(\d{1,12})\s*/\s*\d+\s*\|.*\belapsed time per iteration \((ms|s)\):\s*(\d+(?:\.\d+)?))");
+    StepTime time;
+    std::string unit;
+    if (!RE2::PartialMatch(re2::StringPiece(line.text.data(), line.text.size()), form, &time.step, &unit, &time.seconds))
+      return false;
+    time.seconds *= UnitSeconds(unit);
+    time.part = StepTime::Part::kTotal;
+    Keep(std::move(time), line);
+    return true;
   }
 
   // "step 60 rank 11 fwd+bwd 1.92 s, reduce wait 0.01 s ; other ranks fwd+bwd 0.42 s"
@@ -401,7 +417,7 @@ const RegisterReader kRegister(LineReaderType{
      R"((?i)\[\d+/\d+\].*\btime\b[\s:=]{0,3}\d+\.\d+)",
      R"((?i)^\W*(?:step|iter(?:ation)?|rank|worker)\b[\s,|]+.*(?:time|_s\b|_ms\b|\(s\)|\(ms\)|data|input|fwd|forward|compute|)"
      R"(\b(?:rank|r)_?\d))",
-     R"((?i)times? across ranks \(m?s\)|straggler report at step \d)"},
+     R"(\belapsed time per iteration \(m?s\):)", R"((?i)times? across ranks \(m?s\)|straggler report at step \d)"},
     [](const FileContext& context) -> std::unique_ptr<LineReader> { return std::make_unique<Steps>(context); }});
 
 }  // namespace

@@ -93,13 +93,26 @@ Candidate UndefinedSymbol(const model::Job& job, const std::vector<const model::
   return candidate;
 }
 
+// The host of whoever printed a release. The banner ("NCCL version 2.20.5+cuda12.4") has no prefix: it is of the host that alone
+// speaks in its file.
+std::string HostOf(const model::Job& job, const model::Version& v) {
+  if (!v.by.host.empty()) return v.by.pid >= 0 ? v.by.host : "";
+  std::set<std::string> hosts;
+  for (const model::LogRank& r : job.evidence.log_ranks) {
+    if (!r.noted && r.started.known() && r.started.file == v.where.file) hosts.insert(r.by.host);
+  }
+  return hosts.size() == 1 ? *hosts.begin() : "";
+}
+
 // Releases that NCCL itself printed, by the host that printed them.
 Candidate* OfHosts(const model::Job& job, Candidate* candidate) {
   std::map<std::string, std::set<std::string>> hosts_of;
   std::map<std::string, const model::Version*> first;
   for (const model::Version& v : job.evidence.versions) {
-    if (v.component != "nccl" || v.by.host.empty() || v.by.pid < 0) continue;
-    hosts_of[v.version].insert(v.by.host);
+    if (v.component != "nccl") continue;
+    const std::string host = HostOf(job, v);
+    if (host.empty()) continue;
+    hosts_of[v.version].insert(host);
     first.emplace(v.version, &v);
   }
   if (hosts_of.size() != 2) return nullptr;
@@ -118,7 +131,7 @@ Candidate* OfHosts(const model::Job& job, Candidate* candidate) {
       candidate->finding.mutable_who()->add_hosts(host);
   }
   for (const auto& [version, where] : first)
-    Cite(job, where->where, absl::StrCat("NCCL ", version, " on ", where->by.host), &candidate->finding);
+    Cite(job, where->where, absl::StrCat("NCCL ", version, " on ", HostOf(job, *where)), &candidate->finding);
   return candidate;
 }
 

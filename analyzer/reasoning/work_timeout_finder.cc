@@ -1,7 +1,7 @@
 // Watchdog timeouts read together: who had not come to the collective that the others waited in, and what its host did meanwhile.
 //
-// A rank that waits times out; the rank it waits for need not, since each watchdog counts from its own enqueue. A rank is named only
-// for what its own log says (it had enqueued less, or was busy on the host); a rank without a log is a log to collect.
+// A rank that waits times out; the rank it waits for need not, since each watchdog counts from its own enqueue. A rank is named
+// only for what its own log says (it had enqueued less, or was busy on the host); a rank without a log is a log to collect.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -71,8 +71,8 @@ Candidate MissingRank(const model::Job& job, const GroupWork& group, const Behin
   const std::set<int> out = group.TimedOut();
   Candidate candidate =
       Say(Kind::missing_rank, Confidence::probable, Layer::kProgram,
-          absl::StrCat(model::RanksText({behind.ranks.begin(), behind.ranks.end()}), " never enqueued ", WorkText(group), ", in which ",
-                       model::RanksText({out.begin(), out.end()}), " waited until the timeout"),
+          absl::StrCat(model::RanksText({behind.ranks.begin(), behind.ranks.end()}), " never enqueued ", WorkText(group),
+                       ", in which ", model::RanksText({out.begin(), out.end()}), " waited until the timeout"),
           "UC-01");
   candidate.stops_job = true;
   candidate.state = State::hang;
@@ -113,7 +113,8 @@ bool OfTheWait(const model::Job& job, const model::HostWork& h, const GroupWork&
     return h.time.ns >= first->time.ns - first->ran_ms * 1'000'000 - kSlack;
   }
   constexpr uint32_t kNear = 40;  // lines
-  if (h.where.file == first->where.file) return h.where.line <= first->where.line + kNear && first->where.line <= h.where.line + kNear;
+  if (h.where.file == first->where.file)
+    return h.where.line <= first->where.line + kNear && first->where.line <= h.where.line + kNear;
   const uint64_t lines = job.evidence.files[h.where.file].lines;
   return h.where.line + kNear >= lines;
 }
@@ -133,8 +134,8 @@ Busy BusyHost(const model::Job& job, const GroupWork& group) {
     const model::HostWork& h = *newest_work;
     if (h.over || h.kind == Kind_::kIterations) continue;
     Busy busy{&h, h.by.rank, h.by.rank >= 0, false};
-    // Frameworks let the first process prepare data, download and save while the others wait; its lines carry no rank because only it
-    // prints.
+    // Frameworks let the first process prepare data, download and save while the others wait; its lines carry no rank because
+    // only it prints.
     if (!busy.told) busy.rank = 0;
     if (out.count(busy.rank) > 0 || out.empty()) continue;
     if (group.ranks.count(busy.rank) > 0 && group.ranks.at(busy.rank).cursor != nullptr &&
@@ -189,8 +190,9 @@ Candidate BusyRank(const model::Job& job, const GroupWork& group, const Busy& bu
   finding.set_refuted_by(absl::StrCat("a timeout of rank ", busy.rank, " in the same work, or its stack inside a collective"));
   switch (busy.work->kind) {
     case Kind_::kSave:
-      SetNext("How long the save takes: raise the process group's timeout above it, save asynchronously, or let all ranks take part.",
-              absl::StrCat("py-spy dump --pid <pid of rank ", busy.rank, ">"), &finding);
+      SetNext(
+          "How long the save takes: raise the process group's timeout above it, save asynchronously, or let all ranks take part.",
+          absl::StrCat("py-spy dump --pid <pid of rank ", busy.rank, ">"), &finding);
       break;
     case Kind_::kEvaluate:
       SetNext("Let all ranks evaluate, or raise the process group's timeout above the evaluation's time.",
@@ -198,11 +200,93 @@ Candidate BusyRank(const model::Job& job, const GroupWork& group, const Busy& bu
       break;
     default:
       SetNext(
-          "Raise the timeout (ddp_timeout, init_process_group(timeout=…)) above the time that this takes, or do it before the job "
+          "Raise the timeout (ddp_timeout, init_process_group(timeout=…)) above the time that this takes, or do it before the "
+          "job "
           "(tokenize, "
           "download or cache beforehand, more workers).",
           absl::StrCat("py-spy dump --pid <pid of rank ", busy.rank, ">"), &finding);
   }
+  return candidate;
+}
+
+// ---- a rank that waits on the host for those that wait on the GPU for it
+std::set<int> InHostCollective(const model::Job& job, const std::set<int>& out) {
+  std::set<int> inside;
+  for (const int rank : RanksOf(EventsOf(job, {"gloo-timeout"}))) {
+    if (rank >= 0 && out.count(rank) == 0) inside.insert(rank);
+  }
+  return inside.size() < out.size() ? inside : std::set<int>();
+}
+
+Candidate HostCollective(const model::Job& job, const GroupWork& group, const std::set<int>& inside) {
+  const std::set<int> out = group.TimedOut();
+  const FewerBatches fewer = FewerBatchesIn(job);
+  std::string who = model::RanksText({inside.begin(), inside.end()});
+  who[0] = 'R';
+  Candidate candidate = Say(
+      Kind::missing_rank, Confidence::probable, Layer::kProgram,
+      absl::StrCat(who, inside.size() == 1 ? " waits" : " wait", " in a host-side collective (Gloo) while ",
+                   model::RanksText({out.begin(), out.end()}), " wait in ", WorkText(group), ": they wait for each other, and ",
+                   inside.size() == 1 ? "it" : "they", " went another way than the others"),
+      "FW-06", "gloo-timeout");
+  candidate.stops_job = true;
+  candidate.state = State::hang;
+  Finding& finding = candidate.finding;
+  finding.mutable_cause()->set_confidence(Confidence::possible);
+  for (const int rank : inside) finding.mutable_who()->add_ranks(rank);
+  for (const int rank : out) finding.mutable_collateral()->add_ranks(rank);
+  CiteAll(job, EventsOf(job, {"gloo-timeout"}), 2, &finding);
+  for (const model::HostWork* h : {fewer.fewer, fewer.more}) {
+    if (h != nullptr) CiteHostWork(job, *h, &finding);
+  }
+  for (const model::HostWork& h : job.evidence.work.host_work) {
+    if (finding.evidence_size() < 6 && inside.count(h.by.rank) > 0) CiteHostWork(job, h, &finding);
+  }
+  CiteGroup(job, group, 3, &finding);
+  finding.set_refuted_by(
+      absl::StrCat("the ", inside.size() == 1 ? "rank has" : "ranks have", " entered ", WorkText(group), " too"));
+  SetNext(
+      "Why the ranks part: unequal numbers of batches (drop the last, pad, or use the Join context), a condition that only some "
+      "ranks meet, "
+      "a barrier on another group.",
+      "py-spy dump --pid <pid>  # on every rank while it hangs", &finding);
+  return candidate;
+}
+
+// ---- everybody sends
+// A large send ends only when its receiver takes it: ranks that all wait in sends, and none in a receive, wait for each other.
+bool AllSend(const GroupWork& group) {
+  size_t sends = 0;
+  for (const auto& [rank, work] : group.ranks) {
+    if (work.timeout == nullptr) return false;
+    if (work.timeout->op != "SEND") return false;
+    ++sends;
+  }
+  return sends >= 2;
+}
+
+Candidate Sends(const model::Job& job, const GroupWork& group) {
+  const std::set<int> out = group.TimedOut();
+  std::string who = model::RanksText({out.begin(), out.end()});
+  if (!who.empty()) who[0] = 'R';
+  Candidate candidate =
+      Say(Kind::order_mismatch, Confidence::possible, Layer::kProgram,
+          absl::StrCat(who,
+                       " wait in a SEND and none in a RECV: both sides send first, and a large send ends only when "
+                       "the other side receives"),
+          "UC-03");
+  candidate.stops_job = true;
+  candidate.state = State::hang;
+  Finding& finding = candidate.finding;
+  for (const int rank : out) finding.mutable_collateral()->add_ranks(rank);
+  CiteGroup(job, group, 4, &finding);
+  finding.set_refuted_by(
+      "another rank that waits in the RECV of one of these sends: then the transfer between them stands still");
+  SetNext(
+      "Put the send and the receive of a pair into one group (batch_isend_irecv, ncclGroupStart/End), or let one side of each "
+      "pair receive "
+      "first; flight recorder dumps show which send has no receive.",
+      "torchfrtrace -p <prefix of the dumps>", &finding);
   return candidate;
 }
 
@@ -250,7 +334,8 @@ Candidate NotEnough(const model::Job& job, const GroupWork& group) {
   for (const Raised& raised : RaisedIn(job)) {
     if (raised.nature != Nature::kArtefact || finding.evidence_size() > 12) continue;
     Cite(job, raised.shown->where,
-         absl::StrCat(ExceptionText(*raised.shown), " (no GPU is asked for that much: the size was read from memory that the failed ",
+         absl::StrCat(ExceptionText(*raised.shown),
+                      " (no GPU is asked for that much: the size was read from memory that the failed ",
                       "collective had not written; it follows from the timeout)"),
          &finding);
   }
@@ -264,7 +349,8 @@ Candidate NotEnough(const model::Job& job, const GroupWork& group) {
         "dmesg -T | grep -iE 'xid|nvrm|mlx5'; nvidia-smi; ibstat", &finding);
   } else {
     SetNext(
-        "The same log, and a flight recorder dump (TORCH_NCCL_TRACE_BUFFER_SIZE=2000) or stack, of the other ranks: which of them had "
+        "The same log, and a flight recorder dump (TORCH_NCCL_TRACE_BUFFER_SIZE=2000) or stack, of the other ranks: which of "
+        "them had "
         "not "
         "entered this work.",
         "py-spy dump --pid <pid>  # on every rank while it hangs; NCCL_DEBUG=WARN in the next run", &finding);
@@ -287,8 +373,12 @@ std::vector<Candidate> FindWorkTimeouts(const model::Job& job) {
     }
     if (const Behind behind = RanksBehind(group, elsewhere); !behind.ranks.empty()) {
       found.push_back(MissingRank(job, group, behind));
+    } else if (const std::set<int> inside = InHostCollective(job, group.TimedOut()); !inside.empty()) {
+      found.push_back(HostCollective(job, group, inside));
     } else if (const Busy busy = BusyHost(job, group); busy.work != nullptr) {
       found.push_back(BusyRank(job, group, busy));
+    } else if (AllSend(group)) {
+      found.push_back(Sends(job, group));
     }
     // The group with the most to show.
     diverges |= !Compare(group).camps.empty();

@@ -347,5 +347,28 @@ TEST(SlowNode, InEverySlowTrialAndNoFastOne) {
   EXPECT_EQ(Of({{"bench.txt", head + "1 n1,n9 44.1\n2 n1,n2 45.9\n3 n3,n9 43.0\n4 n3,n4 44.6\n"}}).findings_size(), 0);
 }
 
+std::string Link(const std::string& bus, const std::string& state) {
+  return bus + "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16\n\t\tLnkSta:\t" + state + "\n";
+}
+
+TEST(PcieLink, BelowItsSpeedUnderLoadWhileOthersAreNot) {
+  const std::string links = Link("c3:00.0", "Speed 32GT/s, Width x16") + Link("d3:00.0", "Speed 32GT/s, Width x16") +
+                            Link("e3:00.0", "Speed 5GT/s (downgraded), Width x16");
+  const std::string query = "$ nvidia-smi --query-gpu=pci.bus_id,utilization.gpu --format=csv,noheader\n";
+  const Finding busy = First(Of({{"link.txt", links + query + "00000000:E3:00.0, 100 %\n"}}));
+  EXPECT_EQ(busy.kind(), Kind::degraded_plan);
+  EXPECT_EQ(busy.cause().id(), "HW-09");
+  EXPECT_EQ(busy.confidence(), Confidence::probable);
+  EXPECT_THAT(busy.ShortDebugString(), ::testing::HasSubstr("5GT/s"));
+  // At rest the link saves power.
+  EXPECT_EQ(Of({{"link.txt", links + query + "00000000:E3:00.0, 0 %\n"}}).findings_size(), 0);
+  // Nobody looked at the load: a hint.
+  EXPECT_EQ(First(Of({{"link.txt", links}})).confidence(), Confidence::possible);
+  // Width is not lowered at rest; a board whose slots are all narrow is built so.
+  const std::string narrow = "Speed 32GT/s, Width x8 (downgraded)", full = "Speed 32GT/s, Width x16";
+  EXPECT_EQ(First(Of({{"l", Link("c3:00.0", full) + Link("d3:00.0", full) + Link("e3:00.0", narrow)}})).confidence(), Confidence::probable);
+  EXPECT_EQ(Of({{"l", Link("c3:00.0", narrow) + Link("d3:00.0", narrow) + Link("e3:00.0", narrow)}}).findings_size(), 0);
+}
+
 }  // namespace
 }  // namespace ringscope::reasoning

@@ -236,6 +236,18 @@ TEST(Init, OneOfTheWholeJobsLogIsAbsent) {
   EXPECT_THAT(Titles(d), Not(HasSubstr("init_incomplete")));
 }
 
+TEST(Versions, TheBannerIsOfTheHostThatSpeaksInItsFile) {
+  const auto log = [](const std::string& version, int rank, const std::string& host, const std::string& end) {
+    return "NCCL version " + version + "+cuda12.4\n" + Starts(rank, rank + 1, 2, host) + end;
+  };
+  const std::string truncated = "a:700:1 [0] bootstrap.cc:84 NCCL WARN Message truncated : received 524288 bytes instead of 65536\n";
+  auto d = Of({{"0.log", log("2.20.5", 0, "a", truncated)}, {"1.log", log("2.22.3", 1, "b", "")}});
+  ASSERT_FIRST(d, misconfigured, "FB-06");
+  EXPECT_THAT(d.findings(0).title(), AllOf(HasSubstr("2.20.5 on a"), HasSubstr("2.22.3 on b")));
+  d = Of({{"0.log", log("2.20.5", 0, "a", truncated)}, {"1.log", log("2.20.5", 1, "b", "")}});
+  EXPECT_THAT(Titles(d), Not(HasSubstr("misconfigured")));
+}
+
 TEST(Init, AllEnteredAndOnlyUnevenLayoutsHang) {
   const auto d = Of({{"nccl.log", "NCCL version 2.31.2+cuda13.3\n" + Starts(0, 7, 15, "a") + Starts(7, 15, 15, "b")},
                      {"matrix.txt", "8+8 ranks: ok\n7+7 ranks: ok\n7+8 ranks: hang 3/3\n"}});

@@ -7,6 +7,15 @@
 namespace ringscope::reasoning {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Not;
+
+std::vector<Kind::Value> AllKinds(const Diagnosis& d) {
+  std::vector<Kind::Value> kinds;
+  for (const Finding& f : d.findings()) kinds.push_back(f.kind());
+  return kinds;
+}
+
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -143,6 +152,17 @@ TEST(RoceGid, SilentWhereTheEntryIsRightOrTheJobHadRun) {
       "NET-03"));
 }
 
+TEST(RoceGid, SilentAfterIterationsOfTraining) {
+  const std::string failed =
+      "n1:9:9 [0] transport/net_ib.cc:1698 NCCL WARN NET/IB: Got completion from peer 10.1.1.5<38110> with status=12 opcode=0 "
+      "len=0 vendor "
+      "err 129 (Send) localGid fe80::a088:c203:a1:1204 remoteGidsfe80::a088:c203:a1:1905 hca mlx5_1\n";
+  const std::string step =
+      " [2025-07-02 16:20:10] iteration    40112/   90000 | elapsed time per iteration (ms): 5120.7 | lm loss: 1.8E+00\n";
+  EXPECT_THAT(AllKinds(DiagnoseTexts({{"job.log", failed}})), Contains(Kind::misconfigured)) << "the control";
+  EXPECT_THAT(AllKinds(DiagnoseTexts({{"job.log", step + failed}})), Not(Contains(Kind::misconfigured)));
+}
+
 TEST(RoceGid, InfinibandAddressesBeginWithFe80) {
   EXPECT_FALSE(AnyCause({{"nccl.log",
                           "n:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.1<0>\n"
@@ -163,9 +183,9 @@ TEST(QueuePair, ForcedIndexThatIsRefused) {
 }
 
 TEST(QueuePair, TimedOutWithoutMore) {
-  const Finding f = First(
-      {{"nccl.log",
-        "n:1:2 [0] misc/ibvwrap.cc:1 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110\n"}});
+  const Finding f =
+      First({{"nccl.log",
+              "n:1:2 [0] misc/ibvwrap.cc:1 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110\n"}});
   EXPECT_EQ(f.kind(), Kind::error_reported);
   EXPECT_EQ(f.confidence(), Confidence::possible);
 }
@@ -193,10 +213,9 @@ TEST(RetryWindow, ShorterThanAnyDefault) {
   EXPECT_EQ(f.cause().id(), "NET-04");
   EXPECT_THAT(AllText(f), HasSubstr("NCCL_IB_TIMEOUT"));
   // A longer one is no reason.
-  EXPECT_EQ(
-      First({{"nccl.log", std::string("tr-5:984:9 [4] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.\n") + kStatus12}})
-          .kind(),
-      Kind::undetermined);
+  EXPECT_EQ(First({{"nccl.log", std::string("tr-5:984:9 [4] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.\n") + kStatus12}})
+                .kind(),
+            Kind::undetermined);
 }
 
 TEST(GdrPath, LocalProtectionWithAccessControlOn) {

@@ -28,8 +28,9 @@ std::string Dump(int rank, int from, int enqueued, int completed) {
 }
 
 TEST(WorkTimeout, TheRankThatHadNotEnqueuedItSaysSoItself) {
-  const Diagnosis d = DiagnoseTexts({{"job.log", Timeout(0, 100, "ALLREDUCE") + Failed(0, 100, 101, 99) + Timeout(1, 100, "ALLREDUCE") +
-                                                     Failed(1, 100, 100, 99) + Dump(2, 0, 99, 99) + Dump(3, 0, 100, 99)}});
+  const Diagnosis d =
+      DiagnoseTexts({{"job.log", Timeout(0, 100, "ALLREDUCE") + Failed(0, 100, 101, 99) + Timeout(1, 100, "ALLREDUCE") +
+                                     Failed(1, 100, 100, 99) + Dump(2, 0, 99, 99) + Dump(3, 0, 100, 99)}});
   EXPECT_EQ(FirstKind(d), Kind::missing_rank);
   EXPECT_THAT(FirstRanks(d), ElementsAre(2));
   EXPECT_THAT(FirstCollateral(d), ElementsAre(0, 1));
@@ -52,9 +53,10 @@ TEST(WorkTimeout, OneRanksLogIsNotEnough) {
 }
 
 TEST(WorkTimeout, ARankThatWaitsInAnotherGroupOnlyPassesItOn) {
-  const Diagnosis d = DiagnoseTexts(
-      {{"job.log", Timeout(0, 100, "ALLREDUCE") + Failed(0, 100, 100, 99) + Timeout(1, 100, "ALLREDUCE") + Failed(1, 100, 100, 99) +
-                       Timeout(2, 7, "ALLGATHER") + Failed(2, 7, 7, 6, "PG ID 1 PG GUID 5(mesh_tp)") + Dump(2, 0, 99, 99)}});
+  const Diagnosis d =
+      DiagnoseTexts({{"job.log", Timeout(0, 100, "ALLREDUCE") + Failed(0, 100, 100, 99) + Timeout(1, 100, "ALLREDUCE") +
+                                     Failed(1, 100, 100, 99) + Timeout(2, 7, "ALLGATHER") +
+                                     Failed(2, 7, 7, 6, "PG ID 1 PG GUID 5(mesh_tp)") + Dump(2, 0, 99, 99)}});
   EXPECT_EQ(FirstKind(d), Kind::undetermined);
   EXPECT_THAT(FirstRanks(d), IsEmpty());
 }
@@ -82,8 +84,8 @@ TEST(WorkTimeout, RankThatSavesByItsOwnWords) {
 }
 
 TEST(WorkTimeout, RankZeroThatTimedOutTooIsNotTheBusyOne) {
-  const Diagnosis d =
-      DiagnoseTexts({{"run.log", "Saving model checkpoint to /ckpt\n" + Timeout(0, 40, "BROADCAST") + Timeout(1, 40, "BROADCAST")}});
+  const Diagnosis d = DiagnoseTexts(
+      {{"run.log", "Saving model checkpoint to /ckpt\n" + Timeout(0, 40, "BROADCAST") + Timeout(1, 40, "BROADCAST")}});
   EXPECT_EQ(FirstKind(d), Kind::undetermined);
 }
 
@@ -97,12 +99,12 @@ TEST(WorkMismatch, OneAgainstThreeIsTheOddOne) {
 
 TEST(WorkMismatch, SizesThatMustAgreeAndSizesThatNeedNot) {
   const std::string a = "NumelIn=100, NumelOut=100, ", b = "NumelIn=90, NumelOut=90, ";
-  const Diagnosis d =
-      DiagnoseTexts({{"job.log", Timeout(0, 500, "ALLREDUCE", a) + Timeout(1, 500, "ALLREDUCE", a) + Timeout(2, 500, "ALLREDUCE", b)}});
+  const Diagnosis d = DiagnoseTexts(
+      {{"job.log", Timeout(0, 500, "ALLREDUCE", a) + Timeout(1, 500, "ALLREDUCE", a) + Timeout(2, 500, "ALLREDUCE", b)}});
   EXPECT_EQ(FirstKind(d), Kind::size_mismatch);
   EXPECT_THAT(FirstRanks(d), ElementsAre(2));
-  const Diagnosis other = DiagnoseTexts(
-      {{"job.log", Timeout(0, 500, "ALLTOALL_BASE", a) + Timeout(1, 500, "ALLTOALL_BASE", a) + Timeout(2, 500, "ALLTOALL_BASE", b)}});
+  const Diagnosis other = DiagnoseTexts({{"job.log", Timeout(0, 500, "ALLTOALL_BASE", a) + Timeout(1, 500, "ALLTOALL_BASE", a) +
+                                                         Timeout(2, 500, "ALLTOALL_BASE", b)}});
   EXPECT_EQ(FirstKind(other), Kind::undetermined);
 }
 
@@ -125,7 +127,9 @@ TEST(WorkMismatch, SameNumberInDifferentGroupsIsNone) {
 }
 
 std::string Print(int a, const std::string& x, int b, const std::string& y) {
-  const auto one = [](const std::string& what) { return "CollectiveFingerPrint(SequenceNumber=12, " + what + ", TensorDtypes=Float)"; };
+  const auto one = [](const std::string& what) {
+    return "CollectiveFingerPrint(SequenceNumber=12, " + what + ", TensorDtypes=Float)";
+  };
   return absl::StrCat("[rank", a, "]: RuntimeError: Detected mismatch between collectives on ranks. Rank ", a,
                       " is running collective: ", one(x), ", but Rank ", b, " is running collective: ", one(y),
                       ".Collectives differ in the following aspects: Op type: x\n");
@@ -148,13 +152,14 @@ TEST(Fingerprint, TwoSizesAreATieWithAHint) {
 }
 
 TEST(Desync, RankThatDidNotJoinTheNextCollective) {
-  const Diagnosis d = DiagnoseTexts({{"job.log",
-                                      "\t - [0] Timeout at collective: ALLREDUCE, #15\n"
-                                      "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
-                                      "\t     [7] finished collective #12, but didn't join collective #13 (count from 1)\n"
-                                      "\t - Snapshot of ranks' latest states:\n"
-                                      "\t   #12 finished ranks:\n\t     [7] finished ALLREDUCE\n"
-                                      "\t   #15 started ranks:\n\t     [0, 1, 2] started ALLREDUCE\n"}});
+  const Diagnosis d =
+      DiagnoseTexts({{"job.log",
+                      "\t - [0] Timeout at collective: ALLREDUCE, #15\n"
+                      "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
+                      "\t     [7] finished collective #12, but didn't join collective #13 (count from 1)\n"
+                      "\t - Snapshot of ranks' latest states:\n"
+                      "\t   #12 finished ranks:\n\t     [7] finished ALLREDUCE\n"
+                      "\t   #15 started ranks:\n\t     [0, 1, 2] started ALLREDUCE\n"}});
   EXPECT_EQ(FirstKind(d), Kind::missing_rank);
   EXPECT_THAT(FirstRanks(d), ElementsAre(7));
 }
@@ -167,6 +172,58 @@ TEST(Desync, DifferentOperationsAtOnePosition) {
                       "\t   #15 started ranks:\n\t     [0, 2] started ALLREDUCE\n\t     [1] started _ALLGATHER_BASE\n"}});
   EXPECT_EQ(FirstKind(d), Kind::collective_mismatch);
   EXPECT_THAT(FirstRanks(d), ElementsAre(1));
+}
+
+std::string TimedOut(int rank, const std::string& op, int seq) {
+  const std::string r = std::to_string(rank);
+  return "[default" + r + "]:[rank" + r + "]:[E817 22:40:21.11 ProcessGroupNCCL.cpp:607] [Rank " + r +
+         "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + std::to_string(seq) + ", OpType=" + op +
+         ", NumelIn=64, NumelOut=64, Timeout(ms)=1800000) ran for 1800047 milliseconds before timing out.\n";
+}
+std::string GlooOut(int local) {
+  return "[default" + std::to_string(local) +
+         "]:RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv "
+         "operation to "
+         "complete\n";
+}
+
+TEST(HostCollective, WhoWaitsOnTheHostForThoseThatWaitOnTheGpu) {
+  const Diagnosis d = DiagnoseTexts(
+      {{"job.log", TimedOut(0, "ALLREDUCE", 44) + TimedOut(1, "ALLREDUCE", 44) + TimedOut(2, "ALLREDUCE", 44) + GlooOut(3)}});
+  EXPECT_EQ(FirstKind(d), Kind::missing_rank);
+  EXPECT_THAT(FirstRanks(d), ElementsAre(3)) << "the row of local ranks says that local rank 3 is rank 3";
+  EXPECT_THAT(FirstCollateral(d), ElementsAre(0, 1, 2));
+}
+
+TEST(HostCollective, AllInIt) {
+  // Rank 0 waits on both; nobody went another way.
+  const Diagnosis d = DiagnoseTexts({{"job.log", TimedOut(0, "ALLREDUCE", 44) + TimedOut(1, "ALLREDUCE", 44) + GlooOut(0)}});
+  EXPECT_NE(FirstKind(d), Kind::missing_rank);
+}
+
+TEST(HostCollective, LocalRanksOfSeveralHostsAreNoRanks) {
+  // Hosts are not named and their lines are mixed: local rank 1 is rank 1 and rank 9.
+  std::string mixed = TimedOut(0, "ALLREDUCE", 44) + TimedOut(1, "ALLREDUCE", 44);
+  std::string other = TimedOut(8, "ALLREDUCE", 44) + TimedOut(9, "ALLREDUCE", 44);
+  for (const char* from : {"[default8]", "[default9]"}) {
+    const size_t at = other.find(from);
+    other[at + 8] = static_cast<char>(other[at + 8] - 8);
+  }
+  const Diagnosis d = DiagnoseTexts({{"job.log", mixed + other + GlooOut(3)}});
+  EXPECT_NE(FirstKind(d), Kind::missing_rank);
+}
+
+TEST(Sends, BothSidesSendFirst) {
+  const Diagnosis d = DiagnoseTexts({{"rank0.log", TimedOut(0, "SEND", 2)}, {"rank1.log", TimedOut(1, "SEND", 2)}});
+  EXPECT_EQ(FirstKind(d), Kind::order_mismatch);
+  EXPECT_THAT(FirstRanks(d), ElementsAre());
+  EXPECT_EQ(d.findings(0).confidence(), Confidence::possible);
+}
+
+TEST(Sends, OneThatReceivesOrOneAloneTellsNothing) {
+  EXPECT_NE(FirstKind(DiagnoseTexts({{"a.log", TimedOut(0, "SEND", 2)}, {"b.log", TimedOut(1, "RECV", 2)}})),
+            Kind::order_mismatch);
+  EXPECT_NE(FirstKind(DiagnoseTexts({{"a.log", TimedOut(0, "SEND", 2)}})), Kind::order_mismatch);
 }
 
 }  // namespace
