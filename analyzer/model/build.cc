@@ -1,5 +1,7 @@
 #include "analyzer/model/build.h"
 
+#include "analyzer/model/clocks.h"
+
 #include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
@@ -164,6 +166,7 @@ Job BuildJob(std::vector<Record> records, const std::string& incarnation) {
   ExpandOperations(&job, &notes);
   SettleStarts(&job);
   JoinEdges(&job, &notes);
+  AlignClocks(&job, &notes);
   JudgeLife(&job);
   AssignRoles(&job);
   CollectBlindSpots(job, &notes);

@@ -35,10 +35,10 @@ std::string Name(const Process& p) {
   return absl::StrCat("pid ", p.trace.process().pid(), " on ", p.host);
 }
 
-// How much earlier than the others' a heartbeat must stop to mean something.
+// How much earlier than the others' a heartbeat must stop to mean something. Clocks that are not sure put it in doubt.
 int64_t Window(const Process& p) {
   const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
-  return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9));
+  return SatAdd(std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9)), p.clock_error_ns);
 }
 
 bool EndedInOrder(const Process& p) {
@@ -55,8 +55,11 @@ class Judge {
     }
     std::vector<int64_t> signs;
     for (const Process& p : job_.processes) {
-      if (p.last_sign_ns != 0) signs.push_back(p.last_sign_ns);
-      newest_ = std::max(newest_, p.last_sign_ns);
+      if (p.last_sign_ns != 0) {
+        const int64_t surely = SatSub(p.last_sign_ns, p.clock_error_ns);
+        signs.push_back(surely);
+        newest_ = std::max(newest_, surely);
+      }
       int64_t& starved = starved_[p.host];
       starved = std::max(starved, p.trace.liveness().starved_ns());
       lives_now_ |= p.trace.liveness().lock_known() && p.trace.liveness().lock_held();

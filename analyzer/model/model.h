@@ -69,7 +69,19 @@ struct Process {
   std::string life_evidence;  // one sentence: who saw it, how
   int64_t last_sign_ns = 0;   // newest heartbeat or callback, CLOCK_REALTIME
   int64_t end_ns = 0;         // CLOCK_REALTIME at which the process was last seen
-  int64_t ToRealtime(int64_t monotonic_ns) const;  // 0 stays 0
+  // Added to the wall clock of its host to get the job's time (clocks.h). `clock_error_ns`: bound of what is wrong with it.
+  int64_t clock_shift_ns = 0, clock_error_ns = 0;
+  int64_t ToRealtime(int64_t monotonic_ns) const;  // in the job's time; 0 stays 0
+};
+
+// How the clock of one host stands to the job's time, which is the wall clock of most hosts.
+struct HostClock {
+  std::string host;       // one of those that share the clock
+  std::string boot_id;    // names the clock; empty: the host does
+  int64_t ahead_ns = 0;   // its wall clock shows so much more than the job's time
+  int64_t error_ns = -1;  // the truth lies within this of `ahead_ns`; -1: nothing bounds it, the wall clock is believed
+  bool has_drift = false;
+  double drift_ppm = 0, drift_error_ppm = 0;  // against the reference host
 };
 
 // One rank of a communicator.
@@ -153,6 +165,7 @@ struct Job {
   std::vector<MessageCount> messages;
   int world_size = 0;                  // largest WORLD_SIZE or communicator; 0 unknown
   std::vector<int> missing_job_ranks;  // job ranks without any record, where that can be told
+  std::vector<HostClock> clocks;       // of the hosts, where more than one clock ticks
   std::string name;                    // job id and attempt, for people; empty without records
   std::vector<std::string> left_out;   // other jobs and attempts that lay beside it, for people
   std::vector<std::string> not_seen;   // input problems and blind spots, for the report

@@ -454,6 +454,14 @@ Diagnosis Diagnose(const model::Job& job) {
     }
   }
   AddRivals(&d);
+  for (const model::HostClock& clock : job.clocks) {
+    HostClock& out = *d.add_clocks();
+    out.set_host(clock.host);
+    out.set_ahead_ms(static_cast<double>(clock.ahead_ns) / 1e6);
+    out.set_error_ms(clock.error_ns < 0 ? -1 : static_cast<double>(clock.error_ns) / 1e6);
+    out.set_drift_ppm(clock.drift_ppm);
+    out.set_drift_error_ppm(clock.has_drift ? clock.drift_error_ppm : -1);
+  }
   d.set_job(job.name);
   CountRanks(job, &d);
   for (const std::string& s : job.not_seen) d.add_not_seen(s);
