@@ -21,6 +21,7 @@ ALLOWED = {
     "analyzer/readers/": ["proto/", "analyzer/ingest/", "analyzer/model/", "catalog/"],
     "analyzer/model/": ["proto/"],
     "analyzer/reasoning/": ["proto/", "analyzer/model/", "catalog/"],
+    "analyzer/compare/": ["proto/", "analyzer/model/"],
     "analyzer/report/": ["proto/", "analyzer/model/"],
     "catalog/": ["proto/"],
     "tools/": ["proto/", "analyzer/", "supervisor/", "recorder/settings"],
