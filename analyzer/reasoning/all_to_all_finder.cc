@@ -57,7 +57,7 @@ Candidate Describe(const model::Job& job, const model::Communicator& c, uint64_t
         job, m, op.row(),
         absl::StrCat("operation ", position, ": sends ", op.count(), ", expects ", op.output_count(), CallText(job, m, op)));
   }
-  AddRanks(WaitingSince(c, position, &candidate.stops_job), f.mutable_collateral()->mutable_ranks());
+  AddRanks(WaitingSince(job, c, position, &candidate.stops_job), f.mutable_collateral()->mutable_ranks());
   f.mutable_cause()->set_id("not established");
   f.set_refuted_by("the split sizes of all ranks, if what each sends to each other is what that one expects");
   f.mutable_next()->set_text(

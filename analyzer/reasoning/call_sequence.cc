@@ -4,7 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/thresholds.h"
 
 namespace ringscope::reasoning {
@@ -257,11 +259,22 @@ bool StepsOpen(const Op& op) {
 
 }  // namespace
 
-std::set<int> WaitingSince(const model::Communicator& communicator, uint64_t first, bool* any) {
+std::set<int> WaitingSince(const model::Job& job, const model::Communicator& communicator, uint64_t first, bool* any) {
   std::set<int> ranks;
   *any = false;
+  uint64_t most = 0;
+  for (const model::Member& member : communicator.members) most = std::max(most, member.collectives);
   for (const model::Member& member : communicator.members) {
     bool waits = member.finalized_open;
+    // Where completion is hidden: it made this call, nothing shows that it is over, and for the stall time it has not made the next,
+    // which others have.
+    const Op* newest = member.Collective(first);
+    if (newest != nullptr && member.has_record() && member.collectives == first && most > first &&
+        newest->finished == model::Truth::kUnknown) {
+      const model::Process& process = job.processes[static_cast<size_t>(member.process)];
+      waits |= static_cast<double>(model::SatSub(LastSign(process), newest->raw.enqueued_ns())) >=
+               process.trace.settings().stall_seconds() * 1e9;
+    }
     for (const Op& op : member.ops) {
       waits |= !op.p2p() && op.position() >= first && (Open(op) || StepsOpen(op));
     }

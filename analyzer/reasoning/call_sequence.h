@@ -73,7 +73,7 @@ std::vector<Call> Tail(const Voter& voter, uint64_t position, size_t limit);
 
 // Ranks with an unfinished collective at or after the difference; `any` also counts ranks whose job
 // rank is unknown.
-std::set<int> WaitingSince(const model::Communicator& communicator, uint64_t first, bool* any);
+std::set<int> WaitingSince(const model::Job& job, const model::Communicator& communicator, uint64_t first, bool* any);
 
 // How the odd rank's sequence relates to the others' from the first difference on.
 enum class Shape {

@@ -185,7 +185,7 @@ Candidate DescribeDivergence(const Job& job, const Communicator& c, const Diverg
         &finding);
 
   bool waits = false;
-  std::set<int> waiting = WaitingSince(c, d.aligned ? first : 1, &waits);
+  std::set<int> waiting = WaitingSince(job, c, d.aligned ? first : 1, &waits);
   candidate.stops_job = waits && !LostSomebody(job, c);
   for (int rank : finding.who().ranks()) waiting.erase(rank);
   if (candidate.stops_job) AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());

@@ -145,6 +145,58 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
   }
 }
 
+// The waiting ends at a rank without a record, but its neighbours wrote down what they saw of its process.
+void SeenByNeighbours(const StallAnalysis& a, std::vector<Candidate>* out) {
+  std::set<int> said;
+  for (const RootGroup& group : a.groups) {
+    if (group.cls != End::kNoRecord) continue;
+    std::set<int> ranks;
+    for (int n : group.nodes) ranks.insert(a.NodeAt(n).rank);
+    for (int rank : ranks) {
+      if (a.ProcessOf(rank) != nullptr) continue;
+      std::set<int> job_ranks = a.JobRanks({rank});
+      // Which rank of the job a member without a record is may be unknown; but if only one has none, it is that one.
+      if (job_ranks.empty() && a.job.missing_job_ranks.size() == 1) job_ranks.insert(a.job.missing_job_ranks[0]);
+      if (job_ranks.size() != 1 || *job_ranks.begin() < 0) continue;
+      const int job_rank = *job_ranks.begin();
+      const Process* observer = nullptr;
+      const trace::Sibling* newest = nullptr;
+      for (const Process& p : a.job.processes) {
+        for (const trace::Sibling& s : p.trace.siblings()) {
+          if (s.rank() != job_rank) continue;
+          if (newest == nullptr || p.ToRealtime(s.checked_ns()) > observer->ToRealtime(newest->checked_ns()))
+            observer = &p, newest = &s;
+        }
+      }
+      if (newest == nullptr || !said.insert(job_rank).second) continue;
+      if (newest->state() != trace::Sibling::GONE && newest->state() != trace::Sibling::FROZEN) continue;
+      const bool frozen = newest->state() == trace::Sibling::FROZEN;
+      const Words words = WordsFor(frozen ? End::kRankFrozen : End::kRankDead);
+      Candidate c;
+      c.order = Class::kLiveness;
+      Finding& f = c.finding;
+      f.set_kind(words.kind);
+      f.set_confidence(Confidence::probable);  // one witness, and nothing of its own
+      AddRanks(job_ranks, f.mutable_who()->mutable_ranks());
+      f.set_title(absl::StrCat("The process of ", a.RankName(rank), " ", words.what,
+                               ", others wait for it, and there is no record of it"));
+      Evidence* seen = f.add_evidence();
+      seen->set_text(absl::StrCat(
+          "rank ", observer->job_rank, ", on its host, saw its flight file ",
+          frozen ? "locked and its heartbeat old" : "unlocked without a clean end",
+          newest->process_state().empty() ? "" : absl::StrCat(" (process state ", newest->process_state(), ")")));
+      seen->set_source(observer->source);
+      seen->set_rank(observer->job_rank);
+      a.Describe(group, &c);
+      f.set_refuted_by("a sign of life of this process newer than the wait of the others");
+      f.mutable_next()->set_text(words.next);
+      f.mutable_next()->set_command(absl::StrCat("ssh ", ShellHost(observer->host), " 'ps -o pid,stat,wchan,lstart,cmd -p ",
+                                                 newest->pid(), "; ls -l /dev/shm/ringscope-*/'"));
+      out->push_back(std::move(c));
+    }
+  }
+}
+
 // Nobody waits for it any more, or nobody stands still: it died with operations open and others
 // lived on.
 void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
@@ -322,6 +374,7 @@ std::vector<Candidate> FindLiveness(const Job& job) {
   std::vector<Candidate> out;
   const StallAnalysis analysis(job);
   WaitedFor(analysis, &out);
+  SeenByNeighbours(analysis, &out);
   DiedWithWork(analysis, &out);
   if (OnlyCreated(job)) {
     InitHang(job, &out);

@@ -64,6 +64,7 @@ struct Pair {
   const Op* stands_in = nullptr;  // the surplus side's open operation; kRest: none
   std::vector<RankKey>
       through;  // kCycle: ranks over which the short side waits for the surplus side
+  bool direct = false;  // kCycle: it does so without waiting for another message that lacks its partner
 };
 
 // The operation in which the surplus side stands because the partner is missing; nullptr when it
@@ -94,11 +95,9 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   pair.shortfall = pair.sender_has_more ? count.to : count.from;
   const Member &more = c.members[pair.surplus], &less = c.members[pair.shortfall];
   if (Ended(job, more) && Ended(job, less)) {
-    // It left the program early if it is short of collectives too: then it left out more than a
+    // It left the program early if it is short of collectives too, in whatever communicator: then it left out more than a
     // message.
-    for (const Member& member : c.members) {
-      if (member.collectives > less.collectives) return std::nullopt;
-    }
+    if (waits.ShortOfCollectives(KeyOf(less))) return std::nullopt;
     pair.what = Case::kRest;
     return pair;
   }
@@ -106,14 +105,14 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   if (pair.stands_in == nullptr) return std::nullopt;
   if (waits.Waits(KeyOf(less), KeyOf(more), &pair.through)) {
     pair.what = Case::kCycle;
+    std::vector<RankKey> ignored;
+    pair.direct = waits.Waits(KeyOf(less), KeyOf(more), &ignored, true);
     return pair;
   }
   if (!Ended(job, less)) return std::nullopt;
   // It ended: early, if it is short of collectives or of other messages too; that is another
   // finder's case.
-  for (const Member& member : c.members) {
-    if (member.collectives > less.collectives) return std::nullopt;
-  }
+  if (waits.ShortOfCollectives(KeyOf(less))) return std::nullopt;
   for (const MessageCount* other : messages) {
     if (other == &count || (other->from != less.rank && other->to != less.rank)) continue;
     if (other->sent && other->received && *other->sent != *other->received) return std::nullopt;
@@ -155,6 +154,17 @@ int OddOne(const Pair& pair, uint64_t sibling) {
   if (more == sibling) return pair.shortfall;
   if (less == sibling) return pair.surplus;
   return -1;
+}
+
+// On the way back between the two it is the other one that is short: which of the two messages was left out, and which has only
+// not been reached, other pairs cannot tell.
+bool EachIsShort(const Messages& messages, const MessageCount& count) {
+  return std::any_of(messages.begin(), messages.end(), [&](const MessageCount* back) {
+    if (back->from != count.to || back->to != count.from || !back->sent || !back->received || *back->sent == *back->received)
+      return false;
+    // Short of a send here and of a send there, or of receives: not the same rank.
+    return (*back->sent > *back->received) == (*count.sent > *count.received);
+  });
 }
 
 uint32_t CountRow(const Job& job, const Member& member, int peer, bool send) {
@@ -293,18 +303,29 @@ std::vector<Candidate> FindUnmatched(const model::Job& job) {
   for (const MessageCount& count : job.messages) {
     if (count.communicator >= 0) by_communicator[count.communicator].push_back(&count);
   }
-  std::vector<Candidate> candidates;
+  std::map<int, std::vector<Pair>> pairs;
+  bool any_direct = false;
   for (const auto& [communicator, messages] : by_communicator) {
-    const Communicator& c = job.communicators[communicator];
-    const uint64_t sibling = SiblingCount(messages);
-    std::map<std::pair<int, bool>, Bundle> bundles;
     for (const MessageCount* count : messages) {
-      auto pair = Judge(job, waits, c, messages, *count);
+      auto pair = Judge(job, waits, job.communicators[communicator], messages, *count);
       if (!pair) continue;
-      const int odd = OddOne(*pair, sibling);
-      Bundle& bundle = bundles[{odd, pair->what == Case::kRest}];
+      any_direct |= pair->direct;
+      pairs[communicator].push_back(*std::move(pair));
+    }
+  }
+  std::vector<Candidate> candidates;
+  for (auto& [communicator, found] : pairs) {
+    const Communicator& c = job.communicators[communicator];
+    const uint64_t sibling = SiblingCount(by_communicator[communicator]);
+    std::map<std::pair<int, bool>, Bundle> bundles;
+    for (Pair& pair : found) {
+      // A rank that waits for a message has not come to its own later ones: where one pair's short side went on to a collective,
+      // the others of the cycle only have not been reached.
+      if (any_direct && pair.what == Case::kCycle && !pair.direct) continue;
+      const int odd = EachIsShort(by_communicator[communicator], *pair.count) ? -1 : OddOne(pair, sibling);
+      Bundle& bundle = bundles[{odd, pair.what == Case::kRest}];
       bundle.odd = odd;
-      bundle.pairs.push_back(*std::move(pair));
+      bundle.pairs.push_back(std::move(pair));
     }
     for (const auto& [key, bundle] : bundles)
       candidates.push_back(Describe(job, c, bundle, sibling));

@@ -57,11 +57,11 @@ const std::vector<MessageWaits::Head>& MessageWaits::Heads(const RankKey& key) c
 }
 
 bool MessageWaits::Waits(const RankKey& start, const RankKey& goal,
-                         std::vector<RankKey>* through) const {
+                         std::vector<RankKey>* through, bool collectives_only) const {
   std::map<RankKey, RankKey> from;
   std::vector<RankKey> queue{start};
   for (size_t i = 0; i < queue.size(); ++i) {
-    for (const RankKey& next : WaitsFor(queue[i])) {
+    for (const RankKey& next : WaitsFor(queue[i], collectives_only)) {
       if (next == start || from.count(next)) continue;
       from[next] = queue[i];
       if (next == goal) {
@@ -74,13 +74,24 @@ bool MessageWaits::Waits(const RankKey& start, const RankKey& goal,
   return false;
 }
 
-const std::set<RankKey>& MessageWaits::WaitsFor(const RankKey& key) const {
-  const auto [memo, fresh] = waits_.try_emplace(key);
+bool MessageWaits::ShortOfCollectives(const RankKey& key) const {
+  const auto it = places_.find(key);
+  if (it == places_.end()) return false;
+  for (const Place& place : it->second) {
+    for (const Member& member : At(place).members) {
+      if (member.collectives > MemberAt(place).collectives) return true;
+    }
+  }
+  return false;
+}
+
+const std::set<RankKey>& MessageWaits::WaitsFor(const RankKey& key, bool collectives_only) const {
+  const auto [memo, fresh] = waits_.try_emplace({key, collectives_only});
   std::set<RankKey>& others = memo->second;
   if (!fresh) return others;
   for (const auto& [place, op] : Heads(key)) {
     if (op->p2p()) {
-      AddPeers(At(place), MemberAt(place), *op, &others);
+      if (!collectives_only) AddPeers(At(place), MemberAt(place), *op, &others);
     } else {
       AddAbsent(At(place), MemberAt(place), op->position(), &others);
     }

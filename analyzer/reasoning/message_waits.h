@@ -34,11 +34,14 @@ class MessageWaits {
   // every member that has not joined it, an open message for the peer that has not launched its
   // partner. What is queued behind an open operation of the same stream waits for nobody yet.
   // `through` gets the ranks on the way.
-  bool Waits(const RankKey& start, const RankKey& goal, std::vector<RankKey>* through) const;
+  // `collectives_only`: over no message that lacks its partner.
+  bool Waits(const RankKey& start, const RankKey& goal, std::vector<RankKey>* through, bool collectives_only = false) const;
+  // The rank has entered fewer collectives of some communicator than another member.
+  bool ShortOfCollectives(const RankKey& key) const;
 
  private:
   bool Surplus(int communicator, int from, int to, bool at_sender) const;
-  const std::set<RankKey>& WaitsFor(const RankKey& key) const;
+  const std::set<RankKey>& WaitsFor(const RankKey& key, bool collectives_only) const;
   void AddAbsent(const model::Communicator& c, const model::Member& m, uint64_t position,
                  std::set<RankKey>* others) const;
   void AddPeers(const model::Communicator& c, const model::Member& m, const model::Op& op,
@@ -52,7 +55,7 @@ class MessageWaits {
   std::map<RankKey, std::vector<Place>> places_;
   std::map<std::tuple<int, int, int>, const model::MessageCount*> counts_;
   mutable std::map<RankKey, std::vector<Head>> heads_;
-  mutable std::map<RankKey, std::set<RankKey>> waits_;
+  mutable std::map<std::pair<RankKey, bool>, std::set<RankKey>> waits_;
 };
 
 }  // namespace ringscope::reasoning

@@ -255,7 +255,7 @@ Candidate Describe(const Job& job, const Communicator& communicator,
         &finding);
   }
 
-  std::set<int> waiting = WaitingSince(communicator, first, &candidate.stops_job);
+  std::set<int> waiting = WaitingSince(job, communicator, first, &candidate.stops_job);
   for (int rank : finding.who().ranks()) waiting.erase(rank);
   AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   finding.mutable_cause()->set_id("not established");

@@ -39,7 +39,7 @@ struct Load {
   uint64_t steps = 0;
   uint64_t bytes = 0;
   int64_t wire_ns = 0, other_ns = 0;  // step-ns in SendWait; in the states before it
-  bool open = false;  // an operation is not over: its wait is a stall or not yet known
+  bool stands = false;  // an operation is under way and has waited for long
   const model::Edge* sample = nullptr;
   int64_t PerStep() const { return steps == 0 ? 0 : wire_ns / static_cast<int64_t>(steps); }
   double Share() const {
@@ -63,7 +63,20 @@ std::map<int, Loads> Collect(const Job& job) {
     for (int state : {0, 1}) {
       load.other_ns = model::SatAdd(load.other_ns, std::max<int64_t>(0, raw.wait_ns(state)));
     }
-    load.open |= edge.sender->open;
+    // What the steps that are under way wait for now is a stall, or not yet known: it does not count.
+    if (edge.sender->open && edge.sender->process >= 0) {
+      const int64_t since = std::max<int64_t>(
+          0, model::SatSub(job.processes[edge.sender->process].trace.written_ns(), raw.changed_ns()));
+      int64_t on_the_wire = 0;
+      for (const int slot : raw.slots()) {
+        if (slot == trace::STEP_FREE || slot == trace::STEP_STARTED) continue;
+        if (slot == trace::SEND_WAIT) on_the_wire = model::SatAdd(on_the_wire, since);
+        if (slot != trace::SEND_WAIT) load.other_ns = model::SatSub(load.other_ns, since);
+      }
+      // Too much of it to know the rest by taking it away.
+      load.wire_ns = model::SatSub(load.wire_ns, on_the_wire);
+      load.stands |= on_the_wire > load.wire_ns / 4;
+    }
     if (load.sample == nullptr || raw.steps_total() > load.sample->sender->raw->steps_total())
       load.sample = &edge;
   }
@@ -102,13 +115,13 @@ int64_t Unsteady(const Communicator& c, int process, size_t* known) {
 void Judge(const Job& job, const Communicator& c, const Loads& loads,
            std::vector<Candidate>* candidates) {
   for (const auto& [ends, load] : loads) {
-    if (load.open || load.steps < thresholds::kEdgeSteps ||
+    if (load.stands || load.steps < thresholds::kEdgeSteps ||
         load.PerStep() < thresholds::kEdgeWireFloorNs)
       continue;
     if (load.Share() < thresholds::kEdgeWireShare) continue;
     std::vector<int64_t> others;
     for (const auto& [other_ends, other] : loads) {
-      if (other_ends == ends || other.steps < thresholds::kEdgeSteps) continue;
+      if (other_ends == ends || other.stands || other.steps < thresholds::kEdgeSteps) continue;
       if (!AboutEqual(load.steps, other.steps) || !AboutEqual(load.bytes, other.bytes)) continue;
       others.push_back(other.PerStep());
     }

@@ -83,12 +83,15 @@ void FillGaps(const Timelines& timelines, Sampled* sampled) {
   for (Instance& instance : sampled->instances) {
     for (const Member* m : sampled->members) {
       const model::OpRecord& raw = m->Collective(instance.position)->raw;
-      const int64_t free = timelines.at(KeyOf(*m)).FreeSince(raw.entered_ns());
+      const Timeline& timeline = timelines.at(KeyOf(*m));
+      const int64_t free = timeline.FreeSince(raw.entered_ns());
+      // Of what it may have waited for before, in other communicators, the record does not hold everything.
+      const bool forgotten = raw.entered_ns() <= timeline.horizon();
       const int64_t ready = std::max({free, raw.enqueued_ns(), raw.entered_ns()});
-      instance.entry.push_back(free == 0 || raw.entered_ns() == 0
+      instance.entry.push_back(free == 0 || raw.entered_ns() == 0 || forgotten
                                    ? -1
                                    : std::max<int64_t>(0, model::SatSub(raw.entered_ns(), free)));
-      instance.start.push_back(std::max<int64_t>(0, model::SatSub(raw.started_ns(), ready)));
+      instance.start.push_back(forgotten ? -1 : std::max<int64_t>(0, model::SatSub(raw.started_ns(), ready)));
     }
   }
 }
@@ -194,6 +197,25 @@ bool HasPipeline(const Job& job) {
                      });
 }
 
+// The rank and another member of the communicator send each other messages, in whatever communicator. Stages of a pipeline are
+// done at different times by design (the first one computes last on the way back), and so are experts: their GPUs are not slow.
+bool TakesTurns(const Job& job, const Communicator& c, const Member& member) {
+  const auto is_member = [&](const Communicator& in, int rank) {
+    if (static_cast<size_t>(rank) >= in.members.size()) return false;
+    const int job_rank = in.members[static_cast<size_t>(rank)].job_rank;
+    return job_rank >= 0 && job_rank != member.job_rank &&
+           std::any_of(c.members.begin(), c.members.end(), [&](const Member& m) { return m.job_rank == job_rank; });
+  };
+  return std::any_of(job.messages.begin(), job.messages.end(), [&](const model::MessageCount& count) {
+    const Communicator& in = job.communicators[static_cast<size_t>(count.communicator)];
+    const auto self = [&](int rank) {
+      return static_cast<size_t>(rank) < in.members.size() &&
+             in.members[static_cast<size_t>(rank)].job_rank == member.job_rank;
+    };
+    return (self(count.from) && is_member(in, count.to)) || (self(count.to) && is_member(in, count.from));
+  });
+}
+
 // The rank has operations in one communicator only, and sends and receives nothing: it cannot be
 // late for others' sake.
 bool Alone(const Job& job, const Member& member) {
@@ -255,7 +277,8 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
     others_kernel.push_back(Median(Column(sampled, &Instance::kernel, m)));
     const std::vector<int64_t> entry = Column(sampled, &Instance::entry, m);
     if (!entry.empty()) others_entry.push_back(Median(entry));
-    others_start.push_back(Median(Column(sampled, &Instance::start, m)));
+    const std::vector<int64_t> start = Column(sampled, &Instance::start, m);
+    if (!start.empty()) others_start.push_back(Median(start));
     if (others_kernel.back() == *std::max_element(others_kernel.begin(), others_kernel.end()))
       longest = m;
   }
@@ -284,7 +307,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
         MemberEvidence(job, member, newest.row[i],
                        absl::StrCat("its calls come in time, but from enqueued to started ",
                                     DurationText(Median(Column(sampled, &Instance::start, i))),
-                                    " pass, on the others ", DurationText(Median(others_start))));
+                                    " pass, on the others ", DurationText(others_start.empty() ? 0 : Median(others_start))));
   } else {
     *finding.add_evidence() = MemberEvidence(job, member, newest.row[i],
                                              "the host's clock shows neither late calls nor late "
@@ -346,6 +369,7 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
     if (needed > 0 && static_cast<double>(entry) >= needed && entry >= start) {
       stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kHost));
     } else if (needed > 0 && static_cast<double>(start) >= needed) {
+      if (TakesTurns(job, c, *sampled.members[i])) continue;
       stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kGpu));
     } else if (Alone(job, *sampled.members[i])) {
       stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kUnknown));

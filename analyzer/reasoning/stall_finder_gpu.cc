@@ -44,6 +44,9 @@ class GpuWriter : public StallWords {
     if (by_edges) {
       f.set_title(absl::StrCat("The GPU of ", NamesText(ranks), " makes no progress in ",
                                Place(group), ": it has received data and sends none on"));
+    } else if (weak) {  // LinkLastOnes() of the graph
+      f.set_title(absl::StrCat("The GPU of ", NamesText(ranks), " does not finish ", Place(group),
+                               ": it has started there, and all others have finished"));
     } else {
       f.set_title(absl::StrCat(
           "The GPU of ", NamesText(ranks), " does not run ", Place(group),
@@ -131,8 +134,12 @@ class GpuWriter : public StallWords {
                         Confidence::possible);
     Finding& f = c.finding;
     for (const std::string& h : hosts) f.mutable_who()->add_hosts(h);
+    const bool by_edges = std::any_of(group.nodes.begin(), group.nodes.end(),
+                                      [&](int n) { return !a_.NodeAt(n).edges.empty(); });
     f.set_title(absl::StrCat("A GPU of host ", absl::StrJoin(hosts, ", "), " makes no progress in ",
-                             Place(group), ": data arrives at the host and none leaves it"));
+                             Place(group),
+                             by_edges ? ": data arrives at the host and none leaves it"
+                                      : ": some ranks of the host do not finish, all others have"));
     if (hosts.size() > 1) f.mutable_who()->clear_hosts();
     for (int n : group.nodes) {
       const Node& node = a_.NodeAt(n);
@@ -184,6 +191,12 @@ class GpuWriter : public StallWords {
     Finding& f = c.finding;
     f.set_title(
         absl::StrCat(Place(group), " runs on all ranks and stands still inside the communicator"));
+    for (int n : group.nodes) {
+      const int rank = a_.NodeAt(n).rank;
+      if (rank < 0 || !a_.input.graph.ranks[rank].queue_hidden) continue;
+      f.set_title(absl::StrCat(Place(group), " stands still at ", a_.RankName(rank),
+                               "; what its GPU has before it in its queue is not visible"));
+    }
     a_.Describe(group, &c);
     if (TimeAssumed(a_)) {
       // Every running job looks like this at any moment.

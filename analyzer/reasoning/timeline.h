@@ -24,6 +24,9 @@ class Timeline {
     int64_t newest = 0;
     for (Span& span : spans_) newest = span.finished = std::max(newest, span.finished);
   }
+  // The record has forgotten operations that were called before this: what held the rank up until then is not known.
+  void Forgot(int64_t entered) { horizon_ = std::max(horizon_, entered); }
+  int64_t horizon() const { return horizon_; }
   // Newest known completion among the operations entered before `entered`; 0 when there is none.
   // Later than `entered` when the call was made while an earlier operation still ran.
   int64_t FreeSince(int64_t entered) const {
@@ -37,6 +40,7 @@ class Timeline {
     bool operator<(const Span& other) const { return entered < other.entered; }
   };
   std::vector<Span> spans_;
+  int64_t horizon_ = 0;
 };
 
 using RankKey = std::pair<int, int>;  // process, job rank: one rank of the job, however many
@@ -53,7 +57,12 @@ class Timelines {
     if (fresh) {
       if (const auto members = members_.find(key); members != members_.end()) {
         for (const model::Member* m : members->second) {
-          for (const model::Op& op : m->ops) made->second.Add(op);
+          bool first[2] = {true, true};  // collectives, sends and receives
+          for (const model::Op& op : m->ops) {
+            made->second.Add(op);
+            if (first[op.p2p()] && op.position() > 1) made->second.Forgot(op.raw.entered_ns());
+            first[op.p2p()] = false;
+          }
         }
       }
       made->second.Sort();

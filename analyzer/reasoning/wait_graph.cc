@@ -88,6 +88,11 @@ class Builder {
   }
   int HostNode(int rank) { return Make({.kind = Node::kHost, .rank = rank}); }
   int GpuNode(int rank) { return Make({.kind = Node::kGpu, .rank = rank}); }
+  // The GPU, or, where that cannot be known, what stands in front of it.
+  int GpuNode(int rank, int comm, uint64_t position) {
+    if (!in_.ranks[rank].queue_hidden) return GpuNode(rank);
+    return Make({.kind = Node::kComm, .comm = comm, .position = position, .rank = rank});
+  }
   int RecordNode(int rank) { return Make({.kind = Node::kMissingRecord, .rank = rank}); }
   void Link(int from, int to) {
     auto& list = out_.next[from];
@@ -197,7 +202,7 @@ class Builder {
       // of its last moment.
       if (NotRunning(in_.ranks[node.rank].host)) return Link(n, HostNode(node.rank));
       for (int i : before) Link(n, OpNode(in_.ops[i].comm, in_.ops[i].rank, in_.ops[i].position));
-      if (before.empty()) Link(n, GpuNode(node.rank));
+      if (before.empty()) Link(n, GpuNode(node.rank, node.comm, node.position));
       return;
     }
     if (in_.comms[node.comm].p2p) return ExpandMessages(n, op);
@@ -300,12 +305,44 @@ class Builder {
     for (Suspect& s : FindSuspects(query)) {
       for (int& e : s.edges) e = it->second[e];
       const int instead = s.kind == Suspect::kWire ? UnseenBeyond(s, query) : -1;
-      Link(n, instead >= 0 ? RecordNode(instead) : SuspectNode(std::move(s)));
+      const int hidden = QueueHiddenAt(s);
+      Link(n, instead >= 0  ? RecordNode(instead)
+              : hidden >= 0 ? Make({.kind = Node::kComm, .comm = node.comm, .position = node.position, .rank = hidden})
+                            : SuspectNode(std::move(s)));
     }
     if (!out_.next[n].empty()) return;
     for (int rank : unknown) LinkNew(n, RecordNode(rank));
-    if (unknown.empty())
+    if (unknown.empty() && !LinkLastOnes(n, node, query.chain))
       Link(n, Make({.kind = Node::kComm, .comm = node.comm, .position = node.position}));
+  }
+
+  // A fault near the end of an operation: nothing is under way on any edge, and all members have finished but some of one host.
+  // Who has finished has given all that others need. (In a chain the first ones are always done early.)
+  bool LinkLastOnes(int n, const Node& node, bool chain) {
+    if (chain) return false;
+    std::vector<int> left;
+    size_t finished = 0;
+    for (int rank : in_.comms[node.comm].ranks) {
+      const Progress p = ProgressOf(node.comm, rank, node.position);
+      if (p.Reached(Stage::kFinished)) {
+        ++finished;
+      } else if (p.Before(Stage::kFinished)) {
+        left.push_back(rank);
+      } else {
+        return false;
+      }
+    }
+    if (finished == 0 || left.empty()) return false;
+    const std::string host = HostName(left.front());
+    for (int rank : left) {
+      if (HostName(rank) != host) return false;
+    }
+    if (left.size() == 1) {
+      Link(n, Make({.kind = Node::kGpu, .comm = node.comm, .position = node.position, .rank = left.front(), .weak = true}));
+    } else {
+      Link(n, Make({.kind = Node::kUnit, .comm = node.comm, .position = node.position, .unit = host, .weak = true}));
+    }
+    return true;
   }
 
   // An edge that stands by its counts alone (its sender waits for the GPU, not for the wire) may
@@ -346,6 +383,16 @@ class Builder {
       }
     }
     return any;
+  }
+
+  // A rank of the suspected GPU or host whose queue holds what is not visible; -1: none.
+  int QueueHiddenAt(const Suspect& s) const {
+    if (s.kind == Suspect::kGpu) return in_.ranks[s.rank].queue_hidden ? s.rank : -1;
+    if (s.kind != Suspect::kUnit) return -1;
+    for (size_t r = 0; r < in_.ranks.size(); ++r) {
+      if (in_.ranks[r].queue_hidden && HostName(static_cast<int>(r)) == s.unit) return static_cast<int>(r);
+    }
+    return -1;
   }
 
   int SuspectNode(Suspect s) {
@@ -474,7 +521,7 @@ class Builder {
             Make(
                 {.kind = Node::kGroupHub, .comm = op.comm, .position = owner->group, .rank = gpu}));
       } else {
-        Link(n, GpuNode(gpu));
+        Link(n, GpuNode(gpu, op.comm, op.position));
       }
     }
   }
@@ -511,7 +558,7 @@ class Builder {
                     .position = out_.nodes[node.peer].position,
                     .rank = node.rank}));
     } else {
-      Link(n, GpuNode(node.rank));
+      Link(n, GpuNode(node.rank, node.comm, 0));
     }
   }
 

@@ -43,6 +43,9 @@ enum class Host : uint8_t {
 
 struct Rank {
   Host host = Host::kSync;
+  // It has operations of which nothing tells whether they are over (no kernel events, no network edges): what its GPU has before
+  // another one in its queue is not known, so its GPU is not accused.
+  bool queue_hidden = false;
   std::vector<int> waits_for =
       {};  // ranks that the call it is inside waits for (connection, store, barrier)
 };

@@ -55,6 +55,7 @@ class InputBuilder {
     }
     AddOrder();
     AddEdges();
+    HideQueues();
   }
 
  private:
@@ -92,6 +93,24 @@ class InputBuilder {
   }
 
   // ---- communicators
+  static bool NeedsEverybody(const Op& op) {
+    const trace::Func func = op.raw.func();
+    return func == trace::ALL_REDUCE || func == trace::ALL_GATHER || func == trace::REDUCE_SCATTER;
+  }
+  // A member whose record goes on for the stall time after this call, or ends for good, has not made it.
+  bool SomebodyAbsent(const Communicator& c, const Member& m, const Op& op) const {
+    const model::Process& own = job_.processes[m.process];
+    const int64_t called = own.ToRealtime(op.raw.enqueued_ns());
+    const auto stall = static_cast<int64_t>(std::clamp(own.trace.settings().stall_seconds(), 0.0, 86400.0) * 1e9);
+    return std::any_of(c.members.begin(), c.members.end(), [&](const Member& other) {
+      if (!other.has_record() || other.collectives >= op.position()) return false;
+      if (other.raw != nullptr && other.raw->collectives() >= op.position()) return false;
+      const model::Process& its = job_.processes[other.process];
+      const bool ended = its.life == Life::kGone || its.life == Life::kFrozen || its.life == Life::kGoneOrFrozen;
+      return ended || its.last_sign_ns - called >= stall;
+    });
+  }
+
   void AddCommunicator(const Communicator& c, bool p2p) {
     std::vector<Listed> listed;
     uint64_t first_open = std::numeric_limits<uint64_t>::max();
@@ -103,10 +122,15 @@ class InputBuilder {
       size_t last_running = begin;
       for (const Op& op : m.ops) {
         if (op.p2p() != p2p || op.position() == 0) continue;
-        const Progress progress =
+        Progress progress =
             ProgressOf(op, visible, open_edges_.Receiving(c.index, m.rank, p2p, op.position()),
                        open_edges_.Sending(c.index, m.rank, p2p, op.position()),
                        open_edges_.Ran(c.index, m.rank, p2p, op.position()));
+        // What needs everybody is not over while somebody has not come, though nothing shows it where kernels are not visible.
+        if (!visible && !p2p && op.finished != model::Truth::kYes && op.enqueued == model::Truth::kYes && NeedsEverybody(op) &&
+            SomebodyAbsent(c, m, op)) {
+          progress = {progress.at_least == Stage::kStarted ? Stage::kStarted : Stage::kEnqueued, Stage::kStarted};
+        }
         if (progress.Reached(Stage::kFinished)) {
           if (!p2p) last_running = listed.size();
           continue;
@@ -338,6 +362,25 @@ class InputBuilder {
     }
   }
 
+  // Ranks with operations that neither kernel events nor network edges tell anything of, in a communicator beside others.
+  void HideQueues() {
+    std::set<std::tuple<int, int, bool>> on_network;
+    for (const model::Edge& edge : job_.edges) {
+      on_network.insert({edge.communicator, edge.from, edge.p2p});
+      on_network.insert({edge.communicator, edge.to, edge.p2p});
+    }
+    for (const Communicator& c : job_.communicators) {
+      if (c.n_ranks < 2 || KernelsVisible(c)) continue;
+      for (const Member& m : c.members) {
+        const bool hidden = std::any_of(m.ops.begin(), m.ops.end(), [&](const Op& op) {
+          return op.enqueued == model::Truth::kYes && op.finished == model::Truth::kUnknown &&
+                 on_network.count({c.index, m.rank, op.p2p()}) == 0;
+        });
+        if (hidden) out_.graph.ranks[rank_of_[c.index][m.rank]].queue_hidden = true;
+      }
+    }
+  }
+
   // ---- order What the GPU runs before what: on one stream, and within one communicator whatever
   // the stream (NCCL orders those).
   void AddOrder() {
@@ -379,25 +422,22 @@ class InputBuilder {
         };
         enter(false, static_cast<uint64_t>(out_.ops[i].communicator));
         // 0 is the default stream where the API told, else it is not known.
-        if (raw.stream() != 0 || raw.from_api()) {
-          enter(true, raw.stream());
-        } else {
-          AddLikelyOrder(i, indices);
-        }
+        if (raw.stream() != 0 || raw.from_api()) enter(true, raw.stream());
+        AddLikelyOrder(i, indices);
       }
     }
   }
-  // Below profiler API v5 no stream is told. What does not start while an older operation of
-  // another communicator runs on the same GPU may well be behind it; that GPU is not to be accused.
+  // What does not start while an older operation of another communicator runs on the same GPU may well be behind it; that GPU is
+  // not to be accused. Below profiler API v5 no stream is told. Where it is told and is another one, that proves nothing either:
+  // frameworks give each communicator a stream and let it wait, by events, for the computation, which waited for the older one.
   void AddLikelyOrder(int i, const std::vector<int>& oldest_first) {
     graph::Participation& op = out_.graph.ops[i];
     if (op.progress.Reached(Stage::kStarted)) return;
     for (int b : oldest_first) {
       if (b == i) break;
       const Progress& older = out_.graph.ops[b].progress;
-      const model::OpRecord& raw = out_.ops[b].op->raw;
-      if (out_.ops[b].communicator == out_.ops[i].communicator || raw.stream() != 0 ||
-          raw.from_api() || !older.Reached(Stage::kStarted) || !older.Before(Stage::kFinished)) {
+      if (out_.ops[b].communicator == out_.ops[i].communicator || !older.Reached(Stage::kStarted) ||
+          !older.Before(Stage::kFinished) || std::find(op.after.begin(), op.after.end(), b) != op.after.end()) {
         continue;
       }
       op.after.push_back(b);

@@ -377,6 +377,85 @@ inline const std::vector<HangCase>& HangCases() {
        Kind::p2p_unmatched,
        {2},
        {{1, 2}}},
+      {"what waits on another stream for an event behind a running operation accuses no GPU",
+       4,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(1);
+         const CommRef w = b.Comm("world", as);
+         const CommRef p0 = b.Comm("tp", {as[0], as[1]}), p1 = b.Comm("tp", {as[2], as[3]});
+         for (CommRef c : {w, p0, p1}) b.Finish(c, 5);
+         b.Coll(p0, 0, 6, 20).Stream(0x100).Running();  // rank 1 does not come
+         b.Coll(w, 0, 6, 20.1).Stream(0x200).Enqueued();
+         for (int r : {0, 1}) b.Coll(p1, r, 6, 20).Stream(0x100).Finished();
+         for (int r : {2, 3}) b.Coll(w, r, 6, 20.1).Stream(0x200).Running();
+       },
+       Kind::missing_rank,
+       {1}},
+      {"completion hidden, no network: what needs everybody is not over while rank 2 has not come",
+       4,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(4);
+         const CommRef w = b.Comm("world", as, 0, false);
+         b.Finish(w, 10);
+         for (int r : {0, 1, 3}) b.Coll(w, r, 11).Enqueued().raw().set_unfinished(false);
+       },
+       Kind::missing_rank,
+       {2}},
+      {"all but rank 0 have finished, nothing is on its way to it",
+       4,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(1);
+         const CommRef w = b.Comm("world", as);
+         b.Finish(w, 10);
+         for (int r : {1, 2, 3}) b.Coll(w, r, 11).Finished();
+         b.Coll(w, 0, 11).Running();
+         const Step over{12, 12, 12, trace::STEP_FREE};
+         RingEdge(b, w, 0, 1, 11, over, over);
+         RingEdge(b, w, 1, 2, 11, over, over);
+         RingEdge(b, w, 2, 3, 11, over, over);
+         RingEdge(b, w, 3, 0, 11, over, {9, 12, 12, trace::RECV_GPU_WAIT});
+       },
+       Kind::gpu_stalled,
+       {0}},
+      {"all but two of host A have finished",
+       8,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(1);
+         for (int r = 0; r < 8; ++r) {
+           trace::Process& p = *b.Record(as[static_cast<size_t>(r)]).mutable_process();
+           p.set_host(r < 4 ? "hostA" : "hostB");
+           p.set_boot_id(r < 4 ? "bootA" : "bootB");
+         }
+         const CommRef w = b.Comm("world", as);
+         b.Finish(w, 10);
+         for (int r : {0, 3, 4, 5, 6, 7}) b.Coll(w, r, 11).Finished();
+         for (int r : {1, 2}) b.Coll(w, r, 11).Running();
+       },
+       Kind::gpu_stalled,
+       {},
+       {},
+       {"hostA"}},
+      {"table v2 counts steps: the GPU of rank 1 does not take what has arrived",
+       2,
+       [](JobBuilder& b, const As& as) {
+         b.RanksPerHost(1);
+         const CommRef w = b.Comm("world", as, 0, false);
+         b.Finish(w, 10);
+         for (int r : {0, 1}) {
+           b.Coll(w, r, 11).Enqueued();
+           b.Raw(w, r).set_profiler_api(2);
+           trace::Library& nccl = *b.Record(as[static_cast<size_t>(r)]).mutable_process()->add_libraries();
+           nccl.set_name("nccl");
+           nccl.set_version("2.24.3");
+         }
+         RingEdge(b, w, 0, 1, 11, Owes(2), {0, 4, 2, trace::RECV_GPU_WAIT}, 1);
+         trace::Trace& taker = b.Record(as[1]);
+         trace::Edge& edge = *taker.mutable_edges(taker.edges_size() - 1);
+         for (int s = 0; s < 4; ++s) edge.set_slots(s, s < 2 ? trace::RECV_GPU_WAIT : trace::RECV_WAIT);
+         RingEdge(b, w, 1, 0, 11, Owes(0), Waits(0), 1);
+       },
+       Kind::gpu_stalled,
+       {1}},
       {"all-to-all without rank 3", 4, AllToAllJob, Kind::missing_rank, {3}},
       {"rank 1 is stopped before the call, its last send unfinished",
        4,

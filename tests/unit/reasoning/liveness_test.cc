@@ -48,6 +48,27 @@ TEST(Liveness, StoppedBeforeTheCall) {
   EXPECT_THAT(found[0].finding.who().ranks(), ElementsAre(2));
 }
 
+TEST(Liveness, ItsOwnRecordIsLostButNeighboursSawItsEnd) {
+  for (const auto state : {trace::Sibling::GONE, trace::Sibling::FROZEN}) {
+    JobBuilder b = Skipping(11);
+    b.Saw(0, 2, state, 40).Drop(2);
+    const auto found = FindLiveness(b.Build());
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].finding.kind(), state == trace::Sibling::GONE ? Kind::process_exited : Kind::process_stopped);
+    EXPECT_THAT(found[0].finding.who().ranks(), ElementsAre(2));
+    EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
+    EXPECT_TRUE(found[0].stops_job);
+  }
+}
+
+TEST(Liveness, ItsOwnRecordIsLostAndNeighboursSawItAliveOrNotAtAll) {
+  JobBuilder b = Skipping(11);
+  b.Drop(2);
+  EXPECT_THAT(FindLiveness(b.Build()), IsEmpty());
+  b.Saw(0, 2, trace::Sibling::GONE, 40).Saw(1, 2, trace::Sibling::ALIVE, 50);
+  EXPECT_THAT(FindLiveness(b.Build()), IsEmpty()) << "whoever looked last";
+}
+
 TEST(Liveness, SilentEarlyAndSeenByNobodyIsGoneOrFrozen) {
   const auto found = FindLiveness(Skipping(11).Build());
   ASSERT_EQ(found.size(), 1u);

@@ -314,6 +314,41 @@ TEST(MessageCount, RankThatEndedEarlyIsAnotherFindersCase) {
   }
 }
 
+TEST(MessageCount, EndedEarlyByTheCollectivesOfAnotherCommunicator) {
+  JobBuilder b(4);
+  const CommRef w = b.Comm("pipeline", {0, 1, 2, 3}), all = b.Comm("world", {0, 1, 2, 3});
+  for (int r : {0, 1, 2}) b.Coll(all, r, 1, 20).Running();
+  Pair(&b, w, 0, 1, 6, 6), Pair(&b, w, 1, 2, 6, 6), Pair(&b, w, 3, 2, 5, 6);
+  b.P2p(w, 2, 6, false, 3, 10).Running();
+  b.Clean(3).Trace(3, trace::REASON_EXIT, 12);
+  EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty()) << "it left out an all-reduce, too";
+}
+
+TEST(MessageCount, UnevenBothWaysConvictsNeitherOfTheTwo) {
+  // Rank 3 left out a receive from rank 2, and both now send. The other pairs are even.
+  JobBuilder b(4);
+  const CommRef w = b.Comm("pipeline", {0, 1, 2, 3});
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}, {1, 2}, {2, 1}}) Pair(&b, w, from, to, 6, 6);
+  Pair(&b, w, 2, 3, 6, 5), Pair(&b, w, 3, 2, 6, 5);
+  for (int r : {2, 3}) b.P2p(w, r, 24, true, 5 - r, 10).Running();
+  for (const Candidate& c : FindUnmatched(b.Build())) {
+    EXPECT_NE(c.finding.confidence(), Confidence::established);
+    EXPECT_NE(c.finding.who().ranks_size(), 1);
+  }
+}
+
+TEST(MessageCount, WhoWaitsForAMessageHasNotComeToItsOwn) {
+  // 3 -> 2 -> 1 -> 0; rank 3 leaves out its last send and goes on to the all-reduce.
+  JobBuilder b(4);
+  const CommRef w = b.Comm("pipeline", {0, 1, 2, 3}), all = b.Comm("world", {0, 1, 2, 3});
+  Pair(&b, w, 3, 2, 5, 6), Pair(&b, w, 2, 1, 5, 6), Pair(&b, w, 1, 0, 5, 6);
+  for (int r : {0, 1, 2}) b.P2p(w, r, 11, false, r + 1, 10).Running();
+  b.Coll(all, 3, 1, 11).Running();
+  const auto found = FindUnmatched(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(EdgesOf(found[0]), std::set<std::string>{"3->2"});
+}
+
 TEST(MessageCount, UnevenTrafficConvictsNobody) {
   // Mixture of experts: every pair has its own number. The missing partner is told, its owner is
   // not.

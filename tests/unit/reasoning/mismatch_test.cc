@@ -52,6 +52,22 @@ JobBuilder Play(const std::vector<std::vector<C>>& ranks, uint64_t first = 1) {
 std::vector<C> Times(const C& c, int n) { return std::vector<C>(static_cast<size_t>(n), c); }
 std::vector<C> With(std::vector<C> calls, size_t i, const C& c) { return calls[i] = c, calls; }
 
+TEST(Mismatch, StopsTheJobThoughCompletionIsHidden) {
+  for (const bool goes_on : {false, true}) {
+    JobBuilder b(4);
+    const CommRef w = b.Comm("world", {0, 1, 2, 3}, 0, false);
+    b.Finish(w, 9);
+    for (int r = 0; r < 4; ++r) {
+      b.Coll(w, r, 10).Count(r == 2 ? 4096 : 1024).Enqueued().raw().set_unfinished(false);
+      if (r != 2 || goes_on) b.Coll(w, r, 11).Enqueued().raw().set_unfinished(false);
+    }
+    const auto found = FindMismatches(b.Build());
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].stops_job, !goes_on);
+    EXPECT_THAT(RanksOf(found[0]), ElementsAre(2));
+  }
+}
+
 TEST(Mismatch, CountOnOneRankNamesIt) {
   const auto same = Times(kReduce, 15);
   const auto found =

@@ -236,6 +236,36 @@ TEST(Straggler, PipelineTrafficMakesItLessCertain) {
   EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
 }
 
+TEST(Straggler, StagesOfAPipelineComputeLastByDesign) {
+  Program p;
+  p.gpu = {0, 0, 0.05, 0};
+  p.steps = 20;
+  JobBuilder b = Play(p);
+  const CommRef stages = b.Comm("stages", {3, 2});
+  b.Messages(stages, 0, 1, true, 20);
+  EXPECT_THAT(FindStragglers(b.Build()), IsEmpty()) << "rank 3 sends to the late one";
+  JobBuilder apart = Play(p);
+  const CommRef others = apart.Comm("stages", {0, 1});
+  apart.Messages(others, 0, 1, true, 20);
+  const auto found = FindStragglers(apart.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].finding.kind(), Kind::gpu_slow);
+}
+
+TEST(Straggler, WhatItWaitedForElsewhereIsForgotten) {
+  Program p;
+  p.gpu = {0, 0, 0.05, 0};
+  JobBuilder b = Play(p);
+  const CommRef pair = b.Comm("pair", {2, 3});
+  const double late = 3 + 3.0 * 2 + 0.5;  // on rank 2's clock, after most of the collectives
+  for (int r : {0, 1}) b.Coll(pair, r, 100, late).Finished();
+  EXPECT_THAT(FindStragglers(b.Build()), IsEmpty()) << "99 operations of the pair are not in its record any more";
+  JobBuilder whole = Play(p);
+  const CommRef kept = whole.Comm("pair", {2, 3});
+  for (int r : {0, 1}) whole.Coll(kept, r, 1, late).Finished();
+  EXPECT_EQ(FindStragglers(whole.Build()).size(), 1u);
+}
+
 TEST(Straggler, RecordsThatAreMissingOrTooShort) {
   Program p;
   p.host = {0, 0, 0.2, 0};
@@ -294,6 +324,17 @@ TEST(SlowEdge, TheOnlyEdgeThatWaitsOnTheWire) {
   EXPECT_EQ(found[0].finding.confidence(), Confidence::probable);
   EXPECT_THAT(RanksOf(found[0]), IsEmpty()) << "an edge, not a rank";
   EXPECT_TRUE(IsWhole(found[0]));
+}
+
+TEST(SlowEdge, SeenInTheMidstOfItsWork) {
+  JobBuilder b = Ring({{0, 4, 224, 9718000, 159000}, {4, 0, 224, 13495000, 63000}, {5, 1, 224, 1626000, 125000}});
+  auto edge = b.EdgeOf(0, 1, 5);
+  edge.Send(9, 28, trace::SEND_WAIT, 10).Waited(8782000ll * 224, 0, 15680000ll * 224).ChangedAt(99.95);
+  edge.last().set_steps_total(224);
+  edge.last().set_bytes(224 * 4000);
+  const auto found = FindSlowEdges(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(EdgesOf(found[0]), std::set<std::string>{"1->5"});
 }
 
 TEST(SlowEdge, OneHiccupIsNoSlowEdge) {

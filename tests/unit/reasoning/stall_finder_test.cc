@@ -290,6 +290,28 @@ TEST(StallFinder, EnqueuedWithHiddenCompletionIsNoStall) {
   EXPECT_EQ(Diagnose(b.Build()).findings_size(), 0);
 }
 
+TEST(StallFinder, QueueThatIsNotVisibleAccusesNoGpu) {
+  // Table v2. Rank 0 has not filled its send to rank 2; what it has before in its queue is an all-reduce with its neighbour, of which
+  // nothing tells whether it is over.
+  for (const bool neighbour : {true, false}) {
+    JobBuilder b(4);
+    b.RanksPerHost(2);
+    const auto w = b.Comm("pipeline", {0, 1, 2, 3}, 0, false), tp = b.Comm("tp", {0, 1}, 0, false);
+    if (neighbour) {
+      for (int r : {0, 1}) b.Coll(tp, r, 1, 9).Enqueued().raw().set_unfinished(false);
+    }
+    b.P2p(w, 0, 1, true, 2, 10).Enqueued();
+    b.P2p(w, 2, 1, false, 0, 10).Enqueued();
+    b.Messages(w, 0, 2, true, 1).Messages(w, 2, 0, false, 1);
+    auto edge = b.EdgeOf(w, 0, 2);
+    edge.P2p().Send(1, 12, trace::SEND_GPU_WAIT, 0, 4).Recv(1, 12, trace::RECV_WAIT, 0, 4);
+    int accused = 0;
+    const Diagnosis d = Diagnose(b.Build());
+    for (const Finding& f : d.findings()) accused += f.kind() == Kind::gpu_stalled ? 1 : 0;
+    EXPECT_EQ(accused, neighbour ? 0 : 1);
+  }
+}
+
 TEST(StallFinder, KernelEventsThatNeverCameAreNoStall) {
   JobBuilder b(2);
   b.RanksPerHost(1);
