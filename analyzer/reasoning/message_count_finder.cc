@@ -104,6 +104,7 @@ std::optional<Pair> Judge(const Job& job, const MessageWaits& waits, const Commu
   pair.stands_in = OpenSurplus(waits, c, pair);
   if (pair.stands_in == nullptr) return std::nullopt;
   if (waits.Waits(KeyOf(less), KeyOf(more), &pair.through)) {
+    if (waits.EndsAtSomebody(KeyOf(less))) return std::nullopt;  // that is why it does not come to this message
     pair.what = Case::kCycle;
     std::vector<RankKey> ignored;
     pair.direct = waits.Waits(KeyOf(less), KeyOf(more), &ignored, true);

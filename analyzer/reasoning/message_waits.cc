@@ -74,6 +74,19 @@ bool MessageWaits::Waits(const RankKey& start, const RankKey& goal,
   return false;
 }
 
+bool MessageWaits::EndsAtSomebody(const RankKey& start) const {
+  std::set<RankKey> seen{start};
+  std::vector<RankKey> queue{start};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const std::set<RankKey>& next = WaitsFor(queue[i], false);
+    if (next.empty()) return true;
+    for (const RankKey& key : next) {
+      if (seen.insert(key).second) queue.push_back(key);
+    }
+  }
+  return false;
+}
+
 bool MessageWaits::ShortOfCollectives(const RankKey& key) const {
   const auto it = places_.find(key);
   if (it == places_.end()) return false;
@@ -92,7 +105,7 @@ const std::set<RankKey>& MessageWaits::WaitsFor(const RankKey& key, bool collect
   for (const auto& [place, op] : Heads(key)) {
     if (op->p2p()) {
       if (!collectives_only) AddPeers(At(place), MemberAt(place), *op, &others);
-    } else {
+    } else if (op->started != model::Truth::kNo) {  // else it waits for its own GPU, not yet for others
       AddAbsent(At(place), MemberAt(place), op->position(), &others);
     }
   }

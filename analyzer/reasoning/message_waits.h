@@ -36,6 +36,8 @@ class MessageWaits {
   // `through` gets the ranks on the way.
   // `collectives_only`: over no message that lacks its partner.
   bool Waits(const RankKey& start, const RankKey& goal, std::vector<RankKey>* through, bool collectives_only = false) const;
+  // Somebody that `start` waits for, over any number of ranks, waits for nobody: there the waiting ends, whatever else it leads to.
+  bool EndsAtSomebody(const RankKey& start) const;
   // The rank has entered fewer collectives of some communicator than another member.
   bool ShortOfCollectives(const RankKey& key) const;
 

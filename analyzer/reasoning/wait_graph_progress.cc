@@ -121,9 +121,37 @@ Standstill::Standstill(const model::Job& job) : job_(job) {
   }
 }
 
+// Some member that lives saw the collective move less than the stall time before its record ends. Records of one moment are seconds
+// apart: one of before the move looks like a standstill, and beside one of after it like lost data.
+bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
+  const auto [memo, fresh] = moves_.try_emplace({c.index, position}, false);
+  if (!fresh) return memo->second;
+  int64_t newest = 0;
+  for (const model::Member& m : c.members) {
+    if (m.has_record()) newest = std::max(newest, job_.processes[static_cast<size_t>(m.process)].last_sign_ns);
+  }
+  for (const model::Member& m : c.members) {
+    if (!m.has_record() || m.finalized || m.raw == nullptr) continue;
+    const model::Process& process = job_.processes[static_cast<size_t>(m.process)];
+    const double stall = process.trace.settings().stall_seconds() * 1e9;
+    const bool lives = process.life == model::Life::kRunning || process.life == model::Life::kUnknown;
+    if (!lives || static_cast<double>(newest - process.last_sign_ns) > stall) continue;
+    int64_t last = 0;
+    if (const model::Op* op = m.Collective(position)) last = std::max(op->raw.started_ns(), op->raw.finished_ns());
+    for (const trace::Edge& e : process.trace.edges()) {
+      if (!e.foreign() && !e.p2p() && e.communicator() == m.raw->row() && e.current_position() >= position &&
+          (e.transmitted() > 0 || e.done() > 0))
+        last = std::max(last, e.changed_ns());
+    }
+    if (last != 0 && static_cast<double>(LastSign(process) - last) < stall) return memo->second = true;
+  }
+  return false;
+}
+
 bool Standstill::Of(const model::Communicator& communicator, const model::Member& member,
                     const model::Op& op, const Progress& progress) const {
   if (!Stuck(job_, communicator, member, op)) return false;
+  if (!member.finalized_open && !op.p2p() && Moves(communicator, op.position())) return false;
   if (member.finalized_open || member.raw == nullptr) return true;
   const model::Process& process = job_.processes[member.process];
   for (const trace::StallFinding& stall : process.trace.stalls()) {

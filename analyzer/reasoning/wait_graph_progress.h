@@ -56,7 +56,10 @@ class Standstill {
           const graph::Progress& progress) const;
 
  private:
+  bool Moves(const model::Communicator& communicator, uint64_t position) const;
+
   const model::Job& job_;
+  mutable std::map<std::pair<int, uint64_t>, bool> moves_;  // communicator, position
   std::map<std::pair<int, uint64_t>, int64_t>
       stream_progress_;  // process, stream -> newest progress, its clock
 };

@@ -178,7 +178,7 @@ class EdgeWriter {
       }
       end.over = p == m.appended;
       end.stopped = static_cast<uint32_t>(p);
-      end.changed = std::min(op.finished, m.now);
+      end.changed = op.finished == kNever ? Changed(comm, op, p, true, m.now) : std::min(op.finished, m.now);
       if (!end.over) end.before += static_cast<uint64_t>(end.steps);
       Wait(&end, comm, op, op.finished);
     }

@@ -324,6 +324,19 @@ TEST(MessageCount, EndedEarlyByTheCollectivesOfAnotherCommunicator) {
   EXPECT_THAT(FindUnmatched(b.Build()), IsEmpty()) << "it left out an all-reduce, too";
 }
 
+TEST(MessageCount, WaitThatAlsoEndsAtAThirdIsNoCycle) {
+  // Rank 2 lacks a send to rank 0 and waits in the all-reduce for ranks 0 and 3; rank 3's kernel does not start.
+  for (const bool third : {false, true}) {
+    JobBuilder b(4);
+    const CommRef w = b.Comm("pipeline", {0, 1, 2, 3}), all = b.Comm("world", {0, 1, 2, 3});
+    Pair(&b, w, 2, 0, 5, 6), Pair(&b, w, 0, 2, 6, 6), Pair(&b, w, 1, 3, 6, 6), Pair(&b, w, 3, 1, 6, 6);
+    b.P2p(w, 0, 12, false, 2, 10).Running();
+    for (int r : {1, 2}) b.Coll(all, r, 1, 11).Running();
+    third ? b.Coll(all, 3, 1, 11).Enqueued() : b.Coll(all, 3, 1, 11).Running();
+    EXPECT_EQ(FindUnmatched(b.Build()).size(), third ? 0u : 1u);
+  }
+}
+
 TEST(MessageCount, UnevenBothWaysConvictsNeitherOfTheTwo) {
   // Rank 3 left out a receive from rank 2, and both now send. The other pairs are even.
   JobBuilder b(4);

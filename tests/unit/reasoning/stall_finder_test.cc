@@ -290,6 +290,22 @@ TEST(StallFinder, EnqueuedWithHiddenCompletionIsNoStall) {
   EXPECT_EQ(Diagnose(b.Build()).findings_size(), 0);
 }
 
+TEST(StallFinder, OneRecordOfBeforeAndOneOfAfterTheMoveAreNoLostData) {
+  for (const double moved : {20.0, 99.9}) {
+    JobBuilder b(2);
+    b.RanksPerHost(1);
+    const auto w = b.Comm("world", {0, 1}, 0, false);
+    for (int r : {0, 1}) b.Coll(w, r, 1).Enqueued();
+    auto edge = b.EdgeOf(w, 0, 1);
+    edge.Send(1, 12, trace::SEND_GPU_WAIT, 2, 6, 2).ChangedAt(moved).Recv(1, 12, trace::RECV_WAIT, 0, 4, 0).ChangedAt(1);
+    b.EdgeOf(w, 1, 0).Send(1, 12, trace::SEND_GPU_WAIT, 0, 4, 0).ChangedAt(1).Recv(1, 12, trace::RECV_WAIT, 0, 4, 0).ChangedAt(1);
+    const Diagnosis d = Diagnose(b.Build());
+    int accused = 0;
+    for (const Finding& f : d.findings()) accused += f.kind() == Kind::edge_stalled ? 1 : 0;
+    EXPECT_EQ(accused, moved < 30 ? 1 : 0) << moved;
+  }
+}
+
 TEST(StallFinder, QueueThatIsNotVisibleAccusesNoGpu) {
   // Table v2. Rank 0 has not filled its send to rank 2; what it has before in its queue is an all-reduce with its neighbour, of which
   // nothing tells whether it is over.
