@@ -56,6 +56,10 @@ check() {
     failed+=("$preset")
   fi
   echo "run.sh: preset $preset took $((SECONDS - started)) s"
+  if [ -s "build/$preset/scoreboard.txt" ]; then
+    echo "run.sh: how right the answers are (docs/accuracy.md):"
+    sed 's/^/  /' "build/$preset/scoreboard.txt"
+  fi
 }
 
 # fuzz: each target for a minute, from the seeds that the project makes itself.

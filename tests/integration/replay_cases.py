@@ -125,8 +125,9 @@ def main():
         runs = jobs_of(args.variant, capture, args.seed)
         if args.few and args.variant != "plain":
             runs = runs[:1]
-        if capture.deferred and runs:
-            deferred.append(f"{capture.name} ({capture.deferred})")
+        not_here = capture.deferred or (args.variant != "plain" and capture.needs_all)
+        if not_here and runs:
+            deferred.append(f"{capture.name} ({not_here})")
         else:
             tasks += [(args.tree, capture, *r) for r in runs]
     if len(tasks) < (1 if args.only else 2 if args.variant == "pause" else 5):
