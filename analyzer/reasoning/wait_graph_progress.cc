@@ -134,10 +134,12 @@ bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
     if (!m.has_record() || m.finalized || m.raw == nullptr) continue;
     const model::Process& process = job_.processes[static_cast<size_t>(m.process)];
     const double stall = process.trace.settings().stall_seconds() * 1e9;
-    const bool lives = process.life == model::Life::kRunning || process.life == model::Life::kUnknown;
+    const bool lives = process.life == model::Life::kRunning || process.life == model::Life::kUnknown ||
+                       process.life == model::Life::kExited;  // who ended in order had moved until then
     if (!lives || static_cast<double>(newest - process.last_sign_ns) > stall) continue;
-    int64_t last = 0;
-    if (const model::Op* op = m.Collective(position)) last = std::max(op->raw.started_ns(), op->raw.finished_ns());
+    // Later operations that move say the same: kernels of one communicator run one after the other.
+    int64_t last = m.collectives > position ? m.raw->last_progress_ns() : 0;
+    if (const model::Op* op = m.Collective(position)) last = std::max({last, op->raw.started_ns(), op->raw.finished_ns()});
     for (const trace::Edge& e : process.trace.edges()) {
       if (!e.foreign() && !e.p2p() && e.communicator() == m.raw->row() && e.current_position() >= position &&
           (e.transmitted() > 0 || e.done() > 0))

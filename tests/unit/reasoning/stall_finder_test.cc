@@ -306,6 +306,23 @@ TEST(StallFinder, OneRecordOfBeforeAndOneOfAfterTheMoveAreNoLostData) {
   }
 }
 
+TEST(StallFinder, WhoMovedOnInTheSameCommunicatorShowsThatItMoves) {
+  // Rank 1's record is two seconds newer: it has gone on to later operations, which move.
+  for (const double moved : {20.0, 99.9}) {
+    JobBuilder b(2);
+    b.RanksPerHost(1);
+    const auto w = b.Comm("world", {0, 1}, 0, false);
+    b.Coll(w, 0, 1).Enqueued();
+    for (uint64_t p : {1, 2, 3}) b.Coll(w, 1, p).Enqueued();
+    b.EdgeOf(w, 1, 0).Send(1, 12, trace::STEP_FREE, 12, 12, 12).ChangedAt(12).Recv(1, 12, trace::RECV_WAIT, 0, 4, 0).ChangedAt(1);
+    b.Raw(w, 1).set_last_progress_ns(testing::OpBuilder::Ns(moved));
+    int accused = 0;
+    const Diagnosis d = Diagnose(b.Build());
+    for (const Finding& f : d.findings()) accused += f.kind() == Kind::edge_stalled ? 1 : 0;
+    EXPECT_EQ(accused, moved < 30 ? 1 : 0) << moved;
+  }
+}
+
 TEST(StallFinder, QueueThatIsNotVisibleAccusesNoGpu) {
   // Table v2. Rank 0 has not filled its send to rank 2; what it has before in its queue is an all-reduce with its neighbour, of which
   // nothing tells whether it is over.
