@@ -10,12 +10,12 @@
 
 #include "analyzer/compare/compare.h"
 #include "analyzer/compare/op_words.h"
+#include "analyzer/model/transfers.h"
 
 namespace ringscope::compare {
 namespace {
 
 constexpr size_t kInstances = 20;            // with fewer nothing is said
-constexpr uint64_t kWarmup = 1;              // first operations connect
 constexpr double kBandwidthBytes = 1 << 20;  // a channel; below it latency decides
 
 double Median(std::vector<double> values) {
@@ -23,53 +23,22 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-bool AllToAll(trace::Func func) {
-  return func == trace::ALL_REDUCE || func == trace::ALL_GATHER || func == trace::REDUCE_SCATTER || func == trace::ALL_TO_ALL;
-}
-
-struct Kind {
-  std::vector<double> transfer;  // ns
-  double bytes = 0, factor = 1;
-  uint32_t channels = 0;
-  std::string source;
-};
-
 void Collectives(const model::Job& job, std::vector<Fact>* facts) {
+  struct Kind {
+    std::vector<double> transfer;  // ns
+    double bytes = 0, factor = 1;
+    uint32_t channels = 1;
+    std::string source;
+  };
   std::map<std::string, Kind> kinds;
   for (const model::Communicator& c : job.communicators) {
-    uint64_t first = kWarmup + 1, last = UINT64_MAX;
-    const model::Member* any = nullptr;
-    for (const model::Member& m : c.members) {
-      if (!m.has_record() || m.first_kept == 0) continue;
-      any = &m;
-      first = std::max(first, m.first_kept);
-      last = std::min(last, m.collectives);
-    }
-    if (any == nullptr) continue;
-    uint64_t budget = any->ops.size();
-    for (uint64_t p = last; p >= first && budget > 0; --p, --budget) {
-      const model::Op* one = any->Collective(p);
-      if (one == nullptr || !AllToAll(one->raw.func())) continue;
-      double least = 0;
-      for (const model::Member& m : c.members) {
-        if (!m.has_record() || m.first_kept == 0) continue;
-        const model::Op* op = m.Collective(p);
-        const double ran = op == nullptr || op->finished != model::Truth::kYes || op->raw.started_ns() == 0
-                               ? 0
-                               : static_cast<double>(op->raw.finished_ns() - op->raw.started_ns());
-        if (ran <= 0) {
-          least = 0;
-          break;
-        }
-        least = least == 0 ? ran : std::min(least, ran);
-      }
-      if (least <= 0) continue;
-      Kind& kind = kinds[absl::StrCat(CallText(one->raw), " in ", GroupText(c))];
-      kind.transfer.push_back(least);
-      kind.bytes = static_cast<double>(BytesOf(one->raw, c.n_ranks));
-      kind.factor = BusFactor(one->raw.func(), c.n_ranks);
-      kind.channels = std::max<uint32_t>(one->raw.channels(), 1);
-      kind.source = RecordSource(job.processes[static_cast<size_t>(any->process)]);
+    for (const model::TransferSeries& s : model::TransfersOf(c)) {
+      Kind& kind = kinds[absl::StrCat(CallText(*s.call), " in ", GroupText(c))];
+      for (const auto& instance : s.instances) kind.transfer.push_back(static_cast<double>(instance.ns));
+      kind.bytes = static_cast<double>(model::BytesOf(*s.call, c.n_ranks));
+      kind.factor = model::BusFactor(s.call->func(), c.n_ranks);
+      kind.channels = std::max<uint32_t>(s.call->channels(), 1);
+      kind.source = RecordSource(job.processes[static_cast<size_t>(s.member->process)]);
     }
   }
   for (const auto& [name, kind] : kinds) {

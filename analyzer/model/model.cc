@@ -18,6 +18,11 @@ int64_t Process::ToRealtime(int64_t monotonic_ns) const {
 }
 
 const Op* Member::Collective(uint64_t position) const {
+  // Mostly nothing is missing between the oldest and the newest.
+  if (position >= first_kept && position - first_kept < by_position.size()) {
+    const Op& there = ops[by_position[position - first_kept]];
+    if (there.position() == position) return &there;
+  }
   const auto at =
       std::lower_bound(by_position.begin(), by_position.end(), position,
                        [this](uint32_t i, uint64_t p) { return ops[i].position() < p; });

@@ -69,6 +69,15 @@ inline constexpr size_t kUsualCalls =
     4;  // calls of one kind before their median says what is usual
 inline constexpr double kEdgeTrafficRatio = 2;  // only edges with about equal traffic are compared
 
+// ---- Slow transfers (docs/localisation.md, Slow transfers). 1.3 is the recommended bar; the windows must also be apart from each
+// other, since times on a machine that is busy with other things wander by more than that.
+inline constexpr size_t kTransferWindow = 20;          // instances
+inline constexpr double kTransferSlow = 1.3;           // medians of windows
+inline constexpr int64_t kTransferFloorNs = 100'000;   // less is scheduling
+inline constexpr double kBandwidthBytes = 1 << 20;     // below it latency decides
+inline constexpr double kPlanRateBytes = 64u << 20;    // from there a ring should reach most of its bandwidth
+inline constexpr double kPlanRateShare = 0.5;          // of the planned one (healthy: 0.7 to 0.95)
+
 // ---- What is over
 // Shorter freezes than this are not told apart from a thread that was not scheduled (virtual
 // machines lose 100-200 ms).

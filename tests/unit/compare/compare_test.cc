@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analyzer/compare/op_words.h"
 #include "analyzer/ingest/text_reader.h"
 #include "tests/unit/testing/job_builder.h"
 
@@ -153,19 +152,6 @@ TEST(Calls, OtherCallsAreWorthALook) {
   ASSERT_NE(change, nullptr);
   EXPECT_EQ(change->good(), "absent");
   EXPECT_EQ(change->weight(), Change::worth_a_look);
-}
-
-TEST(OpWords, BytesAndFactorsOfNcclTests) {
-  trace::Operation raw;
-  raw.set_func(trace::ALL_GATHER);
-  raw.set_datatype(trace::BFLOAT16);
-  raw.set_count(100);
-  EXPECT_EQ(BytesOf(model::OpRecord(raw), 8), 1600u);
-  EXPECT_DOUBLE_EQ(BusFactor(trace::ALL_GATHER, 8), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(trace::ALL_REDUCE, 8), 14.0 / 8);
-  EXPECT_DOUBLE_EQ(BusFactor(trace::BROADCAST, 8), 1);
-  raw.set_count(UINT64_MAX);
-  EXPECT_EQ(BytesOf(model::OpRecord(raw), 1 << 20), 0u) << "no overflow";
 }
 
 }  // namespace
