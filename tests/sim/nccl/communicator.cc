@@ -1,0 +1,159 @@
+#include "tests/sim/nccl/communicator.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace ringscope::sim {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::pair<uint64_t, int>, ncclComm*> of;
+};
+Registry& TheRegistry() {
+  static auto* const registry = [] {
+    auto* made = new Registry;
+    SetIncoming([made](const Route& route) -> FifoPtr {
+      std::lock_guard<std::mutex> lock(made->mutex);
+      const auto found = made->of.find({route.communicator, route.to});
+      return found == made->of.end() ? nullptr : found->second->In(route.from, route.tag);
+    });
+    SetLost([made](const Route& route) {
+      std::lock_guard<std::mutex> lock(made->mutex);
+      for (const int rank : {route.to, route.from}) {
+        const auto found = made->of.find({route.communicator, rank});
+        if (found != made->of.end()) {
+          LogWarn(found->second->device,
+                  "socketProgress: Connection closed by remote peer " +
+                      std::string(found->second->peers[static_cast<size_t>(rank == route.to ? route.from : route.to)].host));
+          found->second->Fail(ncclRemoteError);
+          return;
+        }
+      }
+    });
+    return made;
+  }();
+  return *registry;
+}
+
+}  // namespace
+
+void Announce(ncclComm* comm) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.of[{comm->hash, comm->rank}] = comm;
+}
+void Forget(ncclComm* comm) {
+  {
+    Registry& registry = TheRegistry();
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    registry.of.erase({comm->hash, comm->rank});
+  }
+  CloseRoutes(comm->hash, comm->rank, !comm->aborted.load());
+}
+ncclComm* Find(uint64_t hash, int rank) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  const auto found = registry.of.find({hash, rank});
+  return found == registry.of.end() ? nullptr : found->second;
+}
+
+std::string HostName() {
+  for (const char* name : {"RINGSCOPE_SIM_HOST", "NCCL_HOSTID"}) {
+    if (const char* value = getenv(name); value != nullptr && value[0] != 0) return value;
+  }
+  char host[64] = "localhost";
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+Peer Self(int rank, int device) {
+  Peer self;
+  self.rank = rank;
+  self.device = device;
+  self.pid = getpid();
+  self.port = ListenPort();
+  strncpy(self.host, HostName().c_str(), sizeof(self.host) - 1);
+  cudaDeviceGetPCIBusId(self.bus_id, sizeof(self.bus_id), device);
+  return self;
+}
+
+bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all) {
+  char* parts = static_cast<char*>(all);
+  memcpy(parts + bytes * static_cast<size_t>(comm->rank), own, bytes);
+  if (comm->n == 1) return true;
+  const int next = (comm->rank + 1) % comm->n, before = (comm->rank + comm->n - 1) % comm->n;
+  const FifoPtr out = comm->Out(next, kControl), in = comm->In(before, kControl);
+  if (out == nullptr || bytes > kSliceBytes) return false;
+  for (int step = 0; step < comm->n - 1; ++step) {
+    const int give = (comm->rank - step + comm->n) % comm->n, get = (comm->rank - step - 1 + comm->n) % comm->n;
+    if (!comm->Wait([&] { return out->TryPut(parts + bytes * static_cast<size_t>(give), bytes); })) return false;
+    if (!comm->Wait([&] {
+          return in->TryTake([&](const char* data, size_t size) {
+            memcpy(parts + bytes * static_cast<size_t>(get), data, std::min(size, bytes));
+          });
+        }))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace ringscope::sim
+
+using ringscope::sim::Fifo;
+using ringscope::sim::FifoPtr;
+
+FifoPtr ncclComm::In(int from, int32_t tag) {
+  std::lock_guard<std::mutex> lock(mutex);
+  FifoPtr& fifo = in_[{from, tag}];
+  if (fifo == nullptr) fifo = std::make_shared<Fifo>(bell, ringscope::sim::ProgressBell());
+  return fifo;
+}
+
+FifoPtr ncclComm::Out(int to, int32_t tag) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto found = out_.find({to, tag});
+    if (found != out_.end()) return found->second;
+  }
+  FifoPtr fifo;
+  if (peers[static_cast<size_t>(to)].pid == getpid()) {
+    ncclComm* const other = ringscope::sim::Find(hash, to);
+    if (other == nullptr) return nullptr;
+    fifo = other->In(rank, tag);
+    fifo->Rebell(other->bell, bell);
+  } else {
+    fifo = std::make_shared<Fifo>(ringscope::sim::ProgressBell(), bell);
+    if (!ringscope::sim::ConnectOut({hash, rank, to, tag}, peers[static_cast<size_t>(to)].port, fifo)) {
+      Fail(ncclRemoteError);
+      return nullptr;
+    }
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  return out_[{to, tag}] = fifo;
+}
+
+bool ncclComm::Wait(const std::function<bool()>& ready) {
+  uint64_t heard;
+  {
+    std::lock_guard<std::mutex> lock(bell->mutex);
+    heard = bell->count;
+  }
+  while (true) {
+    if (aborted.load()) return false;
+    if (ready()) return true;
+    std::unique_lock<std::mutex> lock(bell->mutex);
+    bell->rings.wait_for(lock, std::chrono::milliseconds(500), [&] { return bell->count != heard; });
+    heard = bell->count;
+  }
+}
+
+void ncclComm::Fail(ncclResult_t error) {
+  int expected = state.load();
+  while (expected == ncclSuccess || expected == ncclInProgress) {
+    if (state.compare_exchange_weak(expected, error)) return;
+  }
+}
