@@ -41,6 +41,7 @@ ncclResult_t Collective(const char* function, Task::Kind kind, const void* send,
       r != ncclSuccess)
     return r;
   Task task;
+  task.function = function;
   task.kind = kind;
   task.send = send;
   task.receive = receive;
@@ -64,6 +65,8 @@ ncclResult_t Messages(const char* function, std::vector<Task::Message> messages,
   }
   Task task;
   task.kind = Task::kMessages;
+  task.function = function;
+  task.type = type;
   task.messages = std::move(messages);
   return Submit(comm, std::move(task), stream);
 }

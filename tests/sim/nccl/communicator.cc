@@ -6,6 +6,8 @@
 
 #include <chrono>
 
+#include "tests/sim/nccl/profiler.h"
+
 namespace ringscope::sim {
 namespace {
 
@@ -81,6 +83,10 @@ Peer Self(int rank, int device) {
   return self;
 }
 
+bool OverNetwork(const ncclComm* comm, int peer) {
+  return strcmp(comm->peers[static_cast<size_t>(peer)].host, comm->peers[static_cast<size_t>(comm->rank)].host) != 0;
+}
+
 bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all) {
   char* parts = static_cast<char*>(all);
   memcpy(parts + bytes * static_cast<size_t>(comm->rank), own, bytes);
@@ -109,7 +115,11 @@ using ringscope::sim::FifoPtr;
 FifoPtr ncclComm::In(int from, int32_t tag) {
   std::lock_guard<std::mutex> lock(mutex);
   FifoPtr& fifo = in_[{from, tag}];
-  if (fifo == nullptr) fifo = std::make_shared<Fifo>(bell, ringscope::sim::ProgressBell());
+  if (fifo == nullptr) {
+    fifo = std::make_shared<Fifo>(bell, ringscope::sim::ProgressBell());
+    if (tag == 0 && ringscope::sim::OverNetwork(this, from))
+      fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, from, false);
+  }
   return fifo;
 }
 
@@ -127,6 +137,8 @@ FifoPtr ncclComm::Out(int to, int32_t tag) {
     fifo->Rebell(other->bell, bell);
   } else {
     fifo = std::make_shared<Fifo>(ringscope::sim::ProgressBell(), bell);
+    if (tag == 0 && ringscope::sim::OverNetwork(this, to))
+      fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, to, true);
     if (!ringscope::sim::ConnectOut({hash, rank, to, tag}, peers[static_cast<size_t>(to)].port, fifo)) {
       Fail(ncclRemoteError);
       return nullptr;

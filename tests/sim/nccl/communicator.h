@@ -29,6 +29,8 @@ struct ncclComm {
   std::atomic<int> state{ncclInProgress};  // of the newest operation of a non-blocking communicator; an error stays
   std::atomic<int> kernels{0};             // enqueued and not over
   int splits = 0;
+  void* profiler = nullptr;                   // the plugin's context
+  std::map<std::string, uint64_t> sequences;  // of each function, as NCCL counts
 
   // Scaled sums, by number.
   std::mutex mutex;
@@ -79,7 +81,16 @@ struct Task {
     size_t bytes = 0;
   };
   std::vector<Message> messages;
+  const char* function = "";  // for profilers
+  void* handle = nullptr;     // of the collective, or of the group's first message
+  int fault = 0;              // faults.h
 };
+// Slices of the ring that this rank sends and receives in the task.
+struct RingSteps {
+  int sends = 0, receives = 0;
+};
+RingSteps StepsOf(const ncclComm* comm, const Task& task);
+bool OverNetwork(const ncclComm* comm, int peer);
 // False: aborted.
 bool RunTask(ncclComm* comm, const Task& task);
 

@@ -70,6 +70,13 @@ class Fifo {
     std::lock_guard<std::mutex> lock(mutex_);
     return tail_ - head_ == kSlots;
   }
+  // Slots that were emptied since the beginning.
+  uint64_t Taken() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return head_;
+  }
+  // What a profiler hears of a direction that the progress thread drives over the network; only that thread touches it.
+  std::shared_ptr<class EdgeEvents> events;
   void Rebell(std::shared_ptr<Bell> filled, std::shared_ptr<Bell> emptied) {
     std::lock_guard<std::mutex> lock(mutex_);
     filled_ = std::move(filled);

@@ -1,7 +1,10 @@
 // Groups: what a thread calls between ncclGroupStart and ncclGroupEnd is launched together.
+#include <algorithm>
 #include <thread>
 
 #include "tests/sim/nccl/communicator.h"
+#include "tests/sim/nccl/faults.h"
+#include "tests/sim/nccl/profiler.h"
 
 namespace ringscope::sim {
 namespace {
@@ -10,9 +13,12 @@ struct Pending {
   ncclComm* comm;
   Task task;
   cudaStream_t stream;
+  void* api;  // the profiler's handle of the call
 };
 struct Group {
   int depth = 0;
+  void* api = nullptr;
+  bool told = false;  // to the profiler
   std::vector<Pending> tasks;
   std::vector<std::function<ncclResult_t()>> jobs;
 };
@@ -26,7 +32,24 @@ struct Launch {
 // The kernel: on the stream's thread.
 void Run(void* argument) {
   Launch* launch = static_cast<Launch*>(argument);
-  RunTask(launch->comm, launch->task);
+  ncclComm* const comm = launch->comm;
+  const auto fault = static_cast<Fault>(launch->task.fault);
+  if (fault == Fault::kQueued) {
+    comm->Wait([] { return false; });
+    return;
+  }
+  // The progress thread reads the kernel's counters and tells.
+  void* const parent = launch->task.handle;
+  auto event = std::make_shared<void*>(nullptr);
+  if (parent != nullptr)
+    OnProgress([comm, parent, event, at = ringscopeSimGlobalTimer(comm->device)] { *event = KernelStart(comm, parent, at); });
+  if (fault == Fault::kStuck) {
+    comm->Wait([] { return false; });
+    return;
+  }
+  if (RunTask(comm, launch->task) && parent != nullptr) {
+    OnProgress([event, at = ringscopeSimGlobalTimer(comm->device)] { KernelStop(*event, at); });
+  }
 }
 void Release(void* argument) {
   Launch* launch = static_cast<Launch*>(argument);
@@ -48,6 +71,48 @@ ncclResult_t Enqueue(ncclComm* comm, Task task, cudaStream_t stream) {
                                                                    cudaGetErrorString(result) + "'");
 }
 
+// What NCCL tells a profiler when it launches: for each communicator its kernel, then the group with its calls.
+void Tell(std::vector<Pending>* tasks) {
+  std::vector<ncclComm*> comms;
+  for (const Pending& p : *tasks) {
+    if (std::find(comms.begin(), comms.end(), p.comm) == comms.end()) comms.push_back(p.comm);
+  }
+  for (ncclComm* comm : comms) {
+    if (comm->profiler == nullptr) continue;
+    bool launched = false;
+    void* together = nullptr;
+    for (Pending& p : *tasks) {
+      if (p.comm != comm) continue;
+      if (!launched) {
+        KernelLaunch(comm, group.api, p.stream);
+        together = GroupStart(comm);
+        launched = true;
+      }
+      Task& t = p.task;
+      if (t.kind == Task::kMessages) {
+        for (const Task::Message& m : t.messages) {
+          void* const one =
+              P2pStart(comm, p.api, together, m.send, m.data, m.bytes / std::max<size_t>(SizeOf(t.type), 1), t.type, m.peer);
+          if (t.handle == nullptr) t.handle = one;
+        }
+        continue;
+      }
+      t.handle = CollStart(comm, p.api, together,
+                           {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++});
+      const int next = (comm->rank + 1) % comm->n, before = (comm->rank + comm->n - 1) % comm->n;
+      const RingSteps steps = StepsOf(comm, t);
+      // The proxy's part of an operation: edges to and from other hosts.
+      const auto append = [&](const FifoPtr& fifo, int n) {
+        if (fifo == nullptr || fifo->events == nullptr) return;
+        OnProgress([events = fifo->events, handle = t.handle, n] { events->Begin(handle, n); });
+      };
+      if (comm->n > 1 && OverNetwork(comm, before)) append(comm->In(before, 0), steps.receives);
+      if (comm->n > 1 && OverNetwork(comm, next)) append(comm->Out(next, 0), steps.sends);
+    }
+    Stop(together);
+  }
+}
+
 ncclResult_t Flush() {
   std::vector<Pending> tasks;
   std::vector<std::function<ncclResult_t()>> jobs;
@@ -64,6 +129,11 @@ ncclResult_t Flush() {
   for (ncclResult_t r : results) {
     if (r != ncclSuccess && r != ncclInProgress) result = r;
   }
+  GroupApiEnding(group.api);
+  Tell(&tasks);
+  Stop(group.api);
+  group.api = nullptr;
+  group.told = false;
   // Messages of one communicator and stream are one kernel, behind the collectives.
   std::vector<Pending> messages;
   for (Pending& p : tasks) {
@@ -92,11 +162,21 @@ ncclResult_t Flush() {
 bool InGroup() { return group.depth > 0; }
 
 ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
-  if (InGroup()) {
-    group.tasks.push_back({comm, std::move(task), stream});
-    return ncclSuccess;
+  const Fault fault = AtCall(&task, comm->device);
+  if (fault == Fault::kSkip) return ncclSuccess;
+  task.fault = static_cast<int>(fault);
+  const bool alone = !InGroup();
+  if (!group.told) {
+    group.api = GroupApiStart(comm, alone ? 1 : group.depth);
+    group.told = true;
   }
-  return Enqueue(comm, std::move(task), stream);
+  void* api = nullptr;
+  const bool p2p = task.kind == Task::kMessages;
+  const size_t count =
+      p2p && !task.messages.empty() ? task.messages[0].bytes / std::max<size_t>(SizeOf(task.type), 1) : task.count;
+  CallStart(comm, group.api, p2p, task.function, count, task.type, task.root, stream, &api);
+  group.tasks.push_back({comm, std::move(task), stream, api});
+  return alone ? Flush() : ncclSuccess;
 }
 ncclResult_t SubmitJob(std::function<ncclResult_t()> job) {
   if (!InGroup()) return job();

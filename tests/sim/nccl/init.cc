@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/sim/nccl/communicator.h"
+#include "tests/sim/nccl/profiler.h"
 
 namespace {
 
@@ -66,6 +67,7 @@ ncclResult_t Join(ncclComm* comm, RootAddress root, const char* function) {
     return Error(ncclRemoteError, error);
   }
   LogPlan(comm);
+  AttachProfiler(comm);
   LogInfo(comm->device, std::string(function) + " " + Describe(comm) + " - Init COMPLETE");
   int expected = ncclInProgress;
   comm->state.compare_exchange_strong(expected, ncclSuccess);
@@ -138,6 +140,7 @@ ncclResult_t Split(ncclComm* parent, ncclComm* child, int color, int key) {
   std::vector<char> ready(static_cast<size_t>(parent->n));
   const char one = 1;
   if (!GatherAll(parent, &one, 1, ready.data())) return Error(ncclRemoteError, "split: aborted");
+  AttachProfiler(child);
   int expected = ncclInProgress;
   child->state.compare_exchange_strong(expected, ncclSuccess);
   return ncclSuccess;
@@ -148,8 +151,20 @@ void WaitForKernels(ncclComm* comm) {
 }
 
 void End(ncclComm* comm, const char* how) {
-  LogInfo(comm->device, Describe(comm) + " - " + how + " COMPLETE");
   Forget(comm);
+  // After what the progress thread still has to tell of it.
+  std::mutex told;
+  std::condition_variable done;
+  bool over = false;
+  OnProgress([&] {
+    DetachProfiler(comm);
+    std::lock_guard<std::mutex> lock(told);
+    over = true;
+    done.notify_one();
+  });
+  std::unique_lock<std::mutex> lock(told);
+  done.wait(lock, [&] { return over; });
+  LogInfo(comm->device, Describe(comm) + " - " + how + " COMPLETE");
   delete comm;
 }
 

@@ -232,6 +232,33 @@ bool Messages(ncclComm* comm, const Task& t) {
 
 }  // namespace
 
+RingSteps StepsOf(const ncclComm* comm, const Task& t) {
+  RingSteps steps;
+  if (comm->n == 1 || t.kind == Task::kMessages) return steps;
+  const size_t size = SizeOf(t.type);
+  const auto slices = [](size_t bytes) { return static_cast<int>((bytes + kSliceBytes - 1) / kSliceBytes); };
+  if (t.kind == Task::kBroadcast || t.kind == Task::kReduce) {
+    const int first = t.kind == Task::kBroadcast ? t.root : (t.root + 1) % comm->n, last = (first + comm->n - 1) % comm->n;
+    steps.sends = comm->rank == last ? 0 : slices(t.count * size);
+    steps.receives = comm->rank == first ? 0 : slices(t.count * size);
+    return steps;
+  }
+  const auto around = [&](size_t count, int shift) {
+    for (int step = 0; step < comm->n - 1; ++step) {
+      steps.sends += slices(PartOf(count, comm->rank + shift - step, comm->n).size * size);
+      steps.receives += slices(PartOf(count, comm->rank + shift - 1 - step, comm->n).size * size);
+    }
+  };
+  const size_t all = t.count * static_cast<size_t>(comm->n);
+  if (t.kind == Task::kAllReduce) {
+    around(t.count, 0);  // reducing
+    around(t.count, 1);  // gathering
+  } else {
+    around(all, t.kind == Task::kReduceScatter ? -1 : 0);
+  }
+  return steps;
+}
+
 bool RunTask(ncclComm* comm, const Task& t) {
   if (t.kind == Task::kMessages) return Messages(comm, t);
   std::unique_ptr<Ring> ring;

@@ -17,6 +17,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/sim/nccl/profiler.h"
+
 namespace ringscope::sim {
 namespace {
 
@@ -165,6 +167,11 @@ class Progress {
     std::lock_guard<std::mutex> lock(mutex_);
     lost_ = std::move(lost);
   }
+  void Post(std::function<void()> work) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    posted_.push_back(std::move(work));
+    Wake();
+  }
   void Add(int fd, const Route& route, bool outgoing, FifoPtr fifo) {
     fcntl(fd, F_SETFL, O_NONBLOCK);
     auto connection = std::make_shared<Connection>();
@@ -250,14 +257,18 @@ class Progress {
     std::vector<std::shared_ptr<Connection>> now;
     std::vector<pollfd> polled;
     while (true) {
+      std::vector<std::function<void()>> posted;
       {
         std::lock_guard<std::mutex> lock(mutex_);
         now = connections_;
+        posted.swap(posted_);
       }
+      for (const auto& work : posted) work();
       polled.assign(1, {wake_, POLLIN, 0});
       std::vector<std::shared_ptr<Connection>> lost;
       for (const auto& c : now) {
         std::lock_guard<std::mutex> alone(c->mutex);
+        if (c->fd >= 0 && c->fifo->events != nullptr) c->fifo->events->Advance(c->fifo->Taken());
         if (c->dead || c->ended || c->fd < 0) continue;
         if (!(c->outgoing ? Send(c.get()) : Receive(c.get()))) {
           c->dead = true;
@@ -295,11 +306,14 @@ class Progress {
           c->at = 0;
         });
         if (!taken) return true;
+        if (c->fifo->events != nullptr) c->fifo->events->Moved();
       }
       const ssize_t n = send(c->fd, c->buffer.data() + c->at, c->buffer.size() - c->at, MSG_NOSIGNAL);
       if (n < 0) return errno == EAGAIN || errno == EINTR;
       c->at += static_cast<size_t>(n);
-      if (c->at == c->buffer.size()) c->buffer.clear();
+      if (c->at < c->buffer.size()) continue;
+      c->buffer.clear();
+      if (c->fifo->events != nullptr) c->fifo->events->Sent();
     }
   }
   // What one read gives; false: the connection is gone. `*some`: something came.
@@ -328,6 +342,7 @@ class Progress {
         if (!Read(c->fd, c->buffer.data() + c->at, c->length - c->at, &c->at, &some)) return false;
         if (!some) return true;
       }
+      if (c->fifo->events != nullptr) c->fifo->events->Moved();
       c->fifo->TryPut(c->buffer.data(), c->length);
       c->head = 0;
     }
@@ -341,6 +356,7 @@ class Progress {
   std::function<FifoPtr(const Route&)> incoming_;
   std::function<void(const Route&)> lost_;
   std::vector<std::shared_ptr<Connection>> connections_;
+  std::vector<std::function<void()>> posted_;
 };
 
 Progress& TheProgress() {
@@ -379,6 +395,7 @@ std::vector<Peer> JoinRoot(const RootAddress& root, const Peer& self, int n, con
 uint16_t ListenPort() { return TheProgress().port(); }
 void SetIncoming(std::function<FifoPtr(const Route&)> incoming) { TheProgress().SetIncoming(std::move(incoming)); }
 std::shared_ptr<Bell> ProgressBell() { return TheProgress().bell(); }
+void OnProgress(std::function<void()> work) { TheProgress().Post(std::move(work)); }
 void SetLost(std::function<void(const Route&)> lost) { TheProgress().SetLost(std::move(lost)); }
 void CloseRoutes(uint64_t communicator, int32_t rank, bool drain) { TheProgress().Close(communicator, rank, drain); }
 

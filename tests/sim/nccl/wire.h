@@ -44,6 +44,8 @@ uint16_t ListenPort();
 void SetIncoming(std::function<FifoPtr(const Route&)> incoming);
 // Moves what the kernel puts into the fifo to the peer's process. False: nobody listens there.
 bool ConnectOut(const Route& route, uint16_t port, FifoPtr fifo);
+// Runs on the progress thread, soon and in order.
+void OnProgress(std::function<void()> work);
 // Rung by kernels that filled or emptied a fifo which the progress thread drives.
 std::shared_ptr<Bell> ProgressBell();
 // A connection of the communicator ended before it was told to: its peer's process is gone.
