@@ -1,24 +1,49 @@
 #!/usr/bin/env bash
-# A job that hangs, and its diagnosis. Plays a captured hang of four ranks (recorded from real NCCL: rank 2 never calls
-# the eleventh all-reduce; the capture's name counts from 0) through the recorder, then asks `ringscope diagnose` who did it.
+# A training job that hangs, and its diagnosis. Runs real processes on the stand-ins for CUDA and NCCL (tests/sim), no GPU needed, with
+# libringscope.so loaded as NCCL loads it; then asks `ringscope diagnose` who did it, and shows what the truth was.
 #
-#   examples/demo.sh             installs what is missing (Debian), builds into build/release, plays, diagnoses
-#   examples/demo.sh CAPTURE     another folder of tests/replay/captures
+#   examples/demo.sh                     installs what is missing (Debian), builds into build/release, runs, diagnoses
+#   examples/demo.sh --list              what else can go wrong
+#   examples/demo.sh --scenario NAME     one of those
+#   examples/demo.sh CAPTURE             plays a folder of tests/replay/captures instead: recorded from real NCCL
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-capture=${1:-tests/replay/captures/b1_rank2_skips_op10}
-if [ ! -d "$capture" ]; then
-  echo "demo: no folder $capture. There are: $(cd tests/replay/captures && echo ./*)" >&2
-  exit 66
-fi
+usage() { sed -n '5,8s/^# *//p' examples/demo.sh; }
+scenario=dp_rank_absent_4x2
+capture=
+case ${1:-} in
+  '') ;;
+  --list)
+    for file in tests/sim/scenarios/*.json; do
+      printf '%-28s %s\n' "$(basename "$file" .json)" "$(sed -n 's/^ *"about": "\(.*\)",$/\1/p' "$file")"
+    done
+    exit 0
+    ;;
+  --scenario)
+    scenario=${2:-}
+    if [ -z "$scenario" ] || [ ! -f "tests/sim/scenarios/$scenario.json" ]; then
+      echo "demo: no scenario '$scenario'; examples/demo.sh --list names them" >&2
+      exit 64
+    fi
+    ;;
+  -h|--help) usage; exit 0 ;;
+  -*) echo "demo: unknown option $1" >&2; usage >&2; exit 64 ;;
+  *)
+    capture=$1
+    if [ ! -d "$capture" ]; then
+      echo "demo: no folder $capture. There are: $(cd tests/replay/captures && echo ./*)" >&2
+      exit 66
+    fi
+    ;;
+esac
 
 cmake/install_packages.sh
 build=build/release
 log=$build/build.log
 mkdir -p "$build"
 echo "demo: building into $build (log: $log)"
-if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool replay; } \
+if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool sim_workload replay; } \
     > "$log" 2>&1; then
   tail -n 60 "$log" >&2
   echo "demo: the build failed (whole log: $log)" >&2
@@ -27,27 +52,39 @@ fi
 
 out=build/demo
 rm -rf "$out"
-echo "demo: playing $capture; the ranks hang, each recorder notices after RINGSCOPE_STALL_SECONDS=2"
-if ! RINGSCOPE_STALL_SECONDS=2 "$build/replay" "$capture" --out "$out" --speed 20 > "$build/replay.log" 2>&1; then
-  cat "$build/replay.log" >&2
-  echo "demo: the replay failed" >&2
-  exit 1
+if [ -n "$capture" ]; then
+  inputs="$out"
+  echo "demo: playing $capture; each recorder notices after RINGSCOPE_STALL_SECONDS=2"
+  RINGSCOPE_STALL_SECONDS=2 "$build/replay" "$capture" --out "$out" --speed 20 > "$build/replay.log" 2>&1 ||
+    { cat "$build/replay.log" >&2; echo "demo: the replay failed" >&2; exit 1; }
+else
+  inputs="$out/traces $out/flight"
+  about=$(sed -n 's/^ *"about": "\(.*\)",$/\1/p' "tests/sim/scenarios/$scenario.json")
+  echo "demo: running the scenario $scenario ($about); each recorder notices a stall after RINGSCOPE_STALL_SECONDS=2"
+  python3 -B tests/sim/run_scenario.py "$build" "$scenario" --out "$out" ||
+    { echo "demo: the job could not be run" >&2; exit 1; }
 fi
 
-echo "demo: \$ ringscope diagnose $out"
+echo "demo: \$ ringscope diagnose $inputs"
 echo
 status=0
-"$build/ringscope" diagnose "$out" || status=$?
+# shellcheck disable=SC2086  # two folders
+"$build/ringscope" diagnose $inputs || status=$?
 echo
 case $status in
   0|1|2) ;;
   *) echo "demo: diagnose failed with exit status $status" >&2; exit 1 ;;
 esac
+if [ -z "$capture" ]; then
+  faults=$(sed -n 's/^ *"faults": "\(.*\)",$/\1/p' "tests/sim/scenarios/$scenario.json")
+  echo "demo: what was done to the job: ${faults:-nothing} (tests/sim/nccl/faults.h)"
+fi
 record=$(find "$out" -name '*.trace' | sort | head -n 1)
 cat <<END
 demo: exit status $status (0 nothing wrong, 1 a fault found, 2 undetermined). Now try:
-  $build/ringscope diagnose --format=json $out
+  $build/ringscope diagnose --format=json $inputs
   $build/ringscope show ${record:-FILE}
   $build/ringscope env
+  examples/demo.sh --list
   NCCL_PROFILER_PLUGIN=$PWD/$build/libringscope.so in front of your own job's command
 END

@@ -111,13 +111,14 @@ bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all) {
 
 using ringscope::sim::Fifo;
 using ringscope::sim::FifoPtr;
+using ringscope::sim::kControl;
 
 FifoPtr ncclComm::In(int from, int32_t tag) {
   std::lock_guard<std::mutex> lock(mutex);
   FifoPtr& fifo = in_[{from, tag}];
   if (fifo == nullptr) {
     fifo = std::make_shared<Fifo>(bell, ringscope::sim::ProgressBell());
-    if (tag == 0 && ringscope::sim::OverNetwork(this, from))
+    if (tag != kControl && ringscope::sim::OverNetwork(this, from))
       fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, from, false);
   }
   return fifo;
@@ -137,7 +138,7 @@ FifoPtr ncclComm::Out(int to, int32_t tag) {
     fifo->Rebell(other->bell, bell);
   } else {
     fifo = std::make_shared<Fifo>(ringscope::sim::ProgressBell(), bell);
-    if (tag == 0 && ringscope::sim::OverNetwork(this, to))
+    if (tag != kControl && ringscope::sim::OverNetwork(this, to))
       fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, to, true);
     if (!ringscope::sim::ConnectOut({hash, rank, to, tag}, peers[static_cast<size_t>(to)].port, fifo)) {
       Fail(ncclRemoteError);

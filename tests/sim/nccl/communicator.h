@@ -79,12 +79,14 @@ struct Task {
     int peer = 0;
     char* data = nullptr;
     size_t bytes = 0;
+    void *api = nullptr, *handle = nullptr;  // the profiler's
   };
   std::vector<Message> messages;
   const char* function = "";  // for profilers
-  void* handle = nullptr;     // of the collective, or of the group's first message
+  void* handle = nullptr;     // of the collective
   int fault = 0;              // faults.h
 };
+int SlicesOf(size_t bytes);
 // Slices of the ring that this rank sends and receives in the task.
 struct RingSteps {
   int sends = 0, receives = 0;

@@ -24,6 +24,8 @@ struct Group {
 };
 thread_local Group group;
 
+size_t Elements(const Task::Message& m, ncclDataType_t type) { return m.bytes / std::max<size_t>(SizeOf(type), 1); }
+
 struct Launch {
   ncclComm* comm;
   Task task;
@@ -39,16 +41,25 @@ void Run(void* argument) {
     return;
   }
   // The progress thread reads the kernel's counters and tells.
-  void* const parent = launch->task.handle;
-  auto event = std::make_shared<void*>(nullptr);
-  if (parent != nullptr)
-    OnProgress([comm, parent, event, at = ringscopeSimGlobalTimer(comm->device)] { *event = KernelStart(comm, parent, at); });
+  std::vector<void*> parents;
+  if (launch->task.handle != nullptr) parents.push_back(launch->task.handle);
+  for (const Task::Message& m : launch->task.messages) {
+    if (m.handle != nullptr && m.peer != comm->rank) parents.push_back(m.handle);
+  }
+  auto events = std::make_shared<std::vector<void*>>();
+  if (!parents.empty()) {
+    OnProgress([comm, parents, events, at = ringscopeSimGlobalTimer(comm->device)] {
+      for (void* parent : parents) events->push_back(KernelStart(comm, parent, at));
+    });
+  }
   if (fault == Fault::kStuck) {
     comm->Wait([] { return false; });
     return;
   }
-  if (RunTask(comm, launch->task) && parent != nullptr) {
-    OnProgress([event, at = ringscopeSimGlobalTimer(comm->device)] { KernelStop(*event, at); });
+  if (RunTask(comm, launch->task) && !parents.empty()) {
+    OnProgress([events, at = ringscopeSimGlobalTimer(comm->device)] {
+      for (void* event : *events) KernelStop(event, at);
+    });
   }
 }
 void Release(void* argument) {
@@ -89,11 +100,16 @@ void Tell(std::vector<Pending>* tasks) {
         launched = true;
       }
       Task& t = p.task;
+      // The proxy's part of an operation: edges to and from other hosts.
+      const auto append = [&](const FifoPtr& fifo, void* handle, int n) {
+        if (fifo == nullptr || fifo->events == nullptr) return;
+        OnProgress([events = fifo->events, handle, n] { events->Begin(handle, n); });
+      };
       if (t.kind == Task::kMessages) {
-        for (const Task::Message& m : t.messages) {
-          void* const one =
-              P2pStart(comm, p.api, together, m.send, m.data, m.bytes / std::max<size_t>(SizeOf(t.type), 1), t.type, m.peer);
-          if (t.handle == nullptr) t.handle = one;
+        for (Task::Message& m : t.messages) {
+          m.handle = P2pStart(comm, m.api, together, m.send, m.data, Elements(m, t.type), t.type, m.peer);
+          if (!OverNetwork(comm, m.peer)) continue;
+          append(m.send ? comm->Out(m.peer, kMessages) : comm->In(m.peer, kMessages), m.handle, SlicesOf(m.bytes));
         }
         continue;
       }
@@ -101,13 +117,8 @@ void Tell(std::vector<Pending>* tasks) {
                            {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++});
       const int next = (comm->rank + 1) % comm->n, before = (comm->rank + comm->n - 1) % comm->n;
       const RingSteps steps = StepsOf(comm, t);
-      // The proxy's part of an operation: edges to and from other hosts.
-      const auto append = [&](const FifoPtr& fifo, int n) {
-        if (fifo == nullptr || fifo->events == nullptr) return;
-        OnProgress([events = fifo->events, handle = t.handle, n] { events->Begin(handle, n); });
-      };
-      if (comm->n > 1 && OverNetwork(comm, before)) append(comm->In(before, 0), steps.receives);
-      if (comm->n > 1 && OverNetwork(comm, next)) append(comm->Out(next, 0), steps.sends);
+      if (comm->n > 1 && OverNetwork(comm, before)) append(comm->In(before, 0), t.handle, steps.receives);
+      if (comm->n > 1 && OverNetwork(comm, next)) append(comm->Out(next, 0), t.handle, steps.sends);
     }
     Stop(together);
   }
@@ -171,10 +182,12 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
     group.told = true;
   }
   void* api = nullptr;
-  const bool p2p = task.kind == Task::kMessages;
-  const size_t count =
-      p2p && !task.messages.empty() ? task.messages[0].bytes / std::max<size_t>(SizeOf(task.type), 1) : task.count;
-  CallStart(comm, group.api, p2p, task.function, count, task.type, task.root, stream, &api);
+  if (task.kind != Task::kMessages)
+    CallStart(comm, group.api, /*p2p=*/false, task.function, task.count, task.type, task.root, stream, &api);
+  // An all-to-all is its messages, to a profiler too (2.28).
+  for (Task::Message& m : task.messages) {
+    CallStart(comm, group.api, /*p2p=*/true, m.send ? "Send" : "Recv", Elements(m, task.type), task.type, 0, stream, &m.api);
+  }
   group.tasks.push_back({comm, std::move(task), stream, api});
   return alone ? Flush() : ncclSuccess;
 }

@@ -232,21 +232,22 @@ bool Messages(ncclComm* comm, const Task& t) {
 
 }  // namespace
 
+int SlicesOf(size_t bytes) { return static_cast<int>((bytes + kSliceBytes - 1) / kSliceBytes); }
+
 RingSteps StepsOf(const ncclComm* comm, const Task& t) {
   RingSteps steps;
   if (comm->n == 1 || t.kind == Task::kMessages) return steps;
   const size_t size = SizeOf(t.type);
-  const auto slices = [](size_t bytes) { return static_cast<int>((bytes + kSliceBytes - 1) / kSliceBytes); };
   if (t.kind == Task::kBroadcast || t.kind == Task::kReduce) {
     const int first = t.kind == Task::kBroadcast ? t.root : (t.root + 1) % comm->n, last = (first + comm->n - 1) % comm->n;
-    steps.sends = comm->rank == last ? 0 : slices(t.count * size);
-    steps.receives = comm->rank == first ? 0 : slices(t.count * size);
+    steps.sends = comm->rank == last ? 0 : SlicesOf(t.count * size);
+    steps.receives = comm->rank == first ? 0 : SlicesOf(t.count * size);
     return steps;
   }
   const auto around = [&](size_t count, int shift) {
     for (int step = 0; step < comm->n - 1; ++step) {
-      steps.sends += slices(PartOf(count, comm->rank + shift - step, comm->n).size * size);
-      steps.receives += slices(PartOf(count, comm->rank + shift - 1 - step, comm->n).size * size);
+      steps.sends += SlicesOf(PartOf(count, comm->rank + shift - step, comm->n).size * size);
+      steps.receives += SlicesOf(PartOf(count, comm->rank + shift - 1 - step, comm->n).size * size);
     }
   };
   const size_t all = t.count * static_cast<size_t>(comm->n);

@@ -1,0 +1,123 @@
+// What frameworks make of NCCL, in small, for scenarios: workload NAME ID_FILE STEPS, with RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE.
+//
+//   dp        gradients all-reduced in three buckets            fsdp     parameters gathered, gradients reduce-scattered
+//   tp_dp     all-reduces inside a host, and across hosts       moe      all-to-alls across all ranks, then gradients
+//   pipeline  activations to the next rank, gradients back, then an all-reduce
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/include/cuda_runtime.h"
+#include "tests/sim/include/nccl.h"
+
+namespace {
+
+int Number(const char* name, int otherwise) {
+  const char* value = getenv(name);
+  return value == nullptr ? otherwise : atoi(value);
+}
+
+struct Job {
+  int rank = Number("RANK", 0), n = Number("WORLD_SIZE", 1), local = Number("LOCAL_RANK", 0),
+      per_host = Number("LOCAL_WORLD_SIZE", 1);
+  ncclComm_t world = nullptr, inside = nullptr, across = nullptr;
+  cudaStream_t stream = nullptr;
+  std::vector<float> big = std::vector<float>(40000, 1), all = std::vector<float>(40000 * 64, 1);
+
+  void Check(ncclResult_t result, const char* what) const {
+    if (result == ncclSuccess) return;
+    fprintf(stderr, "rank %d: %s: %s\n", rank, what, ncclGetLastError(world));
+    exit(1);
+  }
+  void Wait() const {
+    if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess) {
+      fprintf(stderr, "RuntimeError: CUDA error: %s\n", cudaGetErrorString(error));
+      exit(1);
+    }
+  }
+  void Init(const std::string& file) {
+    ncclUniqueId id;
+    if (rank == 0) {
+      Check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+      FILE* f = fopen((file + ".new").c_str(), "wb");
+      if (f == nullptr || fwrite(&id, sizeof(id), 1, f) != 1 || fclose(f) != 0 ||
+          rename((file + ".new").c_str(), file.c_str()) != 0)
+        exit(2);
+    } else {
+      FILE* f = nullptr;
+      while ((f = fopen(file.c_str(), "rb")) == nullptr) usleep(5000);
+      if (fread(&id, sizeof(id), 1, f) != 1) exit(2);
+      fclose(f);
+    }
+    cudaSetDevice(local);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    Check(ncclCommInitRank(&world, n, id, rank), "ncclCommInitRank");
+  }
+  ncclComm_t Part(const char* name, int color, int key) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = name;
+    ncclComm_t part = nullptr;
+    Check(ncclCommSplit(world, color, key, &part, &config), "ncclCommSplit");
+    return part;
+  }
+  void Reduce(ncclComm_t comm, size_t count) {
+    Check(ncclAllReduce(big.data(), big.data(), count, ncclFloat32, ncclMax, comm, stream), "ncclAllReduce");
+  }
+
+  void Step(const std::string& what) {
+    if (what == "dp") {
+      for (int bucket = 0; bucket < 3; ++bucket) Reduce(world, 40000);
+    } else if (what == "tp_dp") {
+      for (int layer = 0; layer < 4; ++layer) Reduce(inside, 20000);
+      Reduce(across, 40000);
+    } else if (what == "fsdp") {
+      const size_t part = 40000 / static_cast<size_t>(n);
+      Check(ncclAllGather(big.data(), all.data(), part, ncclFloat32, world, stream), "ncclAllGather");
+      Check(ncclReduceScatter(all.data(), big.data(), part, ncclFloat32, ncclSum, world, stream), "ncclReduceScatter");
+    } else if (what == "moe") {
+      Check(ncclAlltoAll(big.data(), all.data(), 1000, ncclFloat32, world, stream), "ncclAlltoAll");
+      Reduce(world, 40000);
+    } else if (what == "pipeline") {
+      if (rank > 0) Check(ncclRecv(big.data(), 30000, ncclFloat32, rank - 1, world, stream), "ncclRecv");
+      if (rank + 1 < n) Check(ncclSend(big.data(), 30000, ncclFloat32, rank + 1, world, stream), "ncclSend");
+      if (rank + 1 < n) Check(ncclRecv(big.data(), 30000, ncclFloat32, rank + 1, world, stream), "ncclRecv");
+      if (rank > 0) Check(ncclSend(big.data(), 30000, ncclFloat32, rank - 1, world, stream), "ncclSend");
+      Reduce(world, 40000);
+    } else {
+      fprintf(stderr, "no workload %s\n", what.c_str());
+      exit(64);
+    }
+    Wait();
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|pipeline ID_FILE STEPS\n", argv[0]);
+    return 64;
+  }
+  Job job;
+  job.Init(argv[2]);
+  if (strcmp(argv[1], "tp_dp") == 0) {
+    job.inside = job.Part("tp", job.rank / job.per_host, job.rank);
+    job.across = job.Part("dp", job.rank % job.per_host, job.rank);
+  }
+  const int steps = atoi(argv[3]);
+  for (int step = 0; step < steps; ++step) {
+    job.Step(argv[1]);
+    printf("step %d 0.010 s/it\n", step);
+    fflush(stdout);
+    usleep(4000);
+  }
+  for (ncclComm_t comm : {job.inside, job.across, job.world}) {
+    if (comm != nullptr) ncclCommDestroy(comm);
+  }
+  return 0;
+}

@@ -1,0 +1,142 @@
+"""Runs a job on the stand-ins, with a fault, as a cluster would leave it behind.
+
+usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S]
+       run_scenario.py BUILD_TREE --all [--only REGEX] [--jobs N]      runs all scenarios and holds each verdict against its truth
+       run_scenario.py BUILD_TREE --list
+
+A scenario is a file of tests/sim/scenarios: hosts, ranks_per_host, workload, steps, faults (tests/sim/nccl/faults.h), truth.
+DIR gets traces/, flight/, logs/ (one NCCL log and one program log a rank) and truth.json.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STALL = 2.0
+
+
+def scenarios():
+    folder = os.path.join(HERE, "scenarios")
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".json"):
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                found[name[:-5]] = json.load(f)
+    return found
+
+
+def environment(tree, out, scenario, name, rank):
+    per_host, n = scenario["ranks_per_host"], scenario["hosts"] * scenario["ranks_per_host"]
+    host = f"node{rank // per_host}"
+    keep = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "RINGSCOPE_", "SLURM_", "OMPI_", "TORCH"))}
+    return {
+        **keep, "RANK": str(rank), "WORLD_SIZE": str(n), "LOCAL_RANK": str(rank % per_host), "LOCAL_WORLD_SIZE": str(per_host),
+        "RINGSCOPE_SIM_HOST": host, "RINGSCOPE_HOST": host, "RINGSCOPE_BOOT_ID": f"boot-of-{host}", "RINGSCOPE_JOB": name,
+        "RINGSCOPE_DIR": os.path.join(out, "traces"), "RINGSCOPE_FLIGHT_DIR": os.path.join(out, "flight"),
+        "RINGSCOPE_STALL_SECONDS": str(STALL), "RINGSCOPE_SIM_FAULTS": scenario["faults"],
+        "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": os.path.join(out, "logs", f"nccl.rank{rank}.log"),
+        "NCCL_PROFILER_PLUGIN": os.path.join(tree, "libringscope.so"),
+    }
+
+
+def run(tree, name, scenario, out, seconds):
+    for folder in ("traces", "flight", "logs"):
+        os.makedirs(os.path.join(out, folder), exist_ok=True)
+    n = scenario["hosts"] * scenario["ranks_per_host"]
+    processes = []
+    for rank in range(n):
+        log = open(os.path.join(out, "logs", f"program.rank{rank}.log"), "wb")
+        processes.append(subprocess.Popen(
+            [os.path.join(tree, "sim", "workload"), scenario["workload"], os.path.join(out, "id"), str(scenario["steps"])],
+            env=environment(tree, out, scenario, name, rank), stdout=log, stderr=subprocess.STDOUT, cwd=out))
+        log.close()
+    # A healthy job ends by itself; one that hangs is given the time to notice, and then ended as a scheduler would.
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and any(p.poll() is None for p in processes):
+        time.sleep(0.05)
+    for p in processes:
+        if p.poll() is None:
+            p.send_signal(signal.SIGKILL)
+    for p in processes:
+        p.wait()
+    if os.path.exists(os.path.join(out, "id")):
+        os.remove(os.path.join(out, "id"))
+    with open(os.path.join(out, "truth.json"), "w", encoding="utf-8") as f:
+        json.dump(scenario["truth"], f, indent=1)
+
+
+def judge(tree, out, truth):
+    done = subprocess.run([os.path.join(tree, "ringscope"), "diagnose", "--format=json", os.path.join(out, "traces"), os.path.join(out, "flight")],
+                          capture_output=True, text=True, timeout=120)
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        return f"no JSON: {done.stderr[:300]}", "-"
+    findings = [f for f in said["findings"] if f["kind"] != "none"]
+    first = findings[0] if findings else None
+    who = first["who"] if first else {}
+    ranks, hosts = [int(r) for r in who.get("ranks", [])], who.get("hosts", [])
+    brief = f"{said['state']}: " + (f"{first['kind']} ranks {ranks} hosts {hosts} ({first['confidence']})" if first else "nothing")
+    if not truth["kinds"]:
+        return ("accuses" if findings else ""), brief
+    if first is None or first["kind"] not in truth["kinds"]:
+        return f"kind, want {truth['kinds']}", brief
+    if "ranks" in truth and ranks != truth["ranks"]:
+        return f"ranks, want {truth['ranks']}", brief
+    if "hosts" in truth and hosts != truth["hosts"]:
+        return f"hosts, want {truth['hosts']}", brief
+    if said["state"] != truth["state"]:
+        return f"state, want {truth['state']}", brief
+    return "", brief
+
+
+def run_and_judge(tree, name, scenario, seconds):
+    with tempfile.TemporaryDirectory() as out:
+        run(tree, name, scenario, out, seconds)
+        return judge(tree, out, scenario["truth"])
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
+    parser.add_argument("tree")
+    parser.add_argument("scenario", nargs="?")
+    parser.add_argument("--out")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=STALL + 5)
+    args = parser.parse_args()
+    args.tree = os.path.abspath(args.tree)
+    known = scenarios()
+    if args.list:
+        for name, scenario in known.items():
+            print(f"{name:28} {scenario['about']}")
+        return 0
+    if not args.all:
+        if args.scenario not in known or not args.out:
+            sys.exit(f"give --out, and one of: {', '.join(known)}")
+        shutil.rmtree(args.out, ignore_errors=True)
+        run(args.tree, args.scenario, known[args.scenario], os.path.abspath(args.out), args.seconds)
+        return 0
+    chosen = {n: s for n, s in known.items() if re.search(args.only, n)}
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = pool.map(lambda item: run_and_judge(args.tree, item[0], item[1], args.seconds), chosen.items())
+        for name, (fault, brief) in zip(chosen, results):
+            failed += bool(fault)
+            print(f"{'FAILED' if fault else 'ok':6} {name}: {brief}{'; ' + fault if fault else ''}", flush=True)
+    print(f"{len(chosen) - failed} of {len(chosen)} scenarios right")
+    return 1 if failed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
