@@ -68,6 +68,7 @@ ncclResult_t Messages(const char* function, std::vector<Task::Message> messages,
   task.function = function;
   task.type = type;
   task.messages = std::move(messages);
+  for (Task::Message& m : task.messages) m.type = type;
   return Submit(comm, std::move(task), stream);
 }
 

@@ -79,6 +79,7 @@ struct Task {
     int peer = 0;
     char* data = nullptr;
     size_t bytes = 0;
+    ncclDataType_t type = ncclInt8;
     void *api = nullptr, *handle = nullptr;  // the profiler's
   };
   std::vector<Message> messages;

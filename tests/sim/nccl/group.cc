@@ -24,7 +24,7 @@ struct Group {
 };
 thread_local Group group;
 
-size_t Elements(const Task::Message& m, ncclDataType_t type) { return m.bytes / std::max<size_t>(SizeOf(type), 1); }
+size_t Elements(const Task::Message& m) { return m.bytes / std::max<size_t>(SizeOf(m.type), 1); }
 
 struct Launch {
   ncclComm* comm;
@@ -82,6 +82,26 @@ ncclResult_t Enqueue(ncclComm* comm, Task task, cudaStream_t stream) {
                                                                    cudaGetErrorString(result) + "'");
 }
 
+// The proxy's part of an operation: edges to and from other hosts.
+void Append(const FifoPtr& fifo, void* handle, int steps, std::vector<std::function<void()>>* appends) {
+  if (fifo == nullptr || fifo->events == nullptr) return;
+  appends->push_back([events = fifo->events, handle, steps] { events->Begin(handle, steps); });
+}
+
+// The order in which NCCL launches messages: round k sends to the rank 1 + 2 + ... + k further (modulo the power of two that
+// holds all ranks) and receives from that far behind, as the captures show it.
+void Schedule(const ncclComm* comm, std::vector<Task::Message*>* messages) {
+  int power = 1;
+  while (power < comm->n) power *= 2;
+  std::map<int, int> round_of;  // of a distance
+  for (int k = 0, distance = 0; k < power; ++k, distance = (distance + k) % power) round_of.emplace(distance, k);
+  const auto round = [&](const Task::Message* m) {
+    const int distance = m->send ? m->peer - comm->rank : comm->rank - m->peer;
+    return 2 * round_of[(distance + comm->n) % comm->n] + (m->send ? 0 : 1);
+  };
+  std::stable_sort(messages->begin(), messages->end(), [&](const auto* a, const auto* b) { return round(a) < round(b); });
+}
+
 // What NCCL tells a profiler when it launches: for each communicator its kernel, then the group with its calls.
 void Tell(std::vector<Pending>* tasks) {
   std::vector<ncclComm*> comms;
@@ -92,6 +112,9 @@ void Tell(std::vector<Pending>* tasks) {
     if (comm->profiler == nullptr) continue;
     bool launched = false;
     void* together = nullptr;
+    std::vector<void*> started;
+    std::vector<std::function<void()>> appends;
+    std::vector<Task::Message*> messages;
     for (Pending& p : *tasks) {
       if (p.comm != comm) continue;
       if (!launched) {
@@ -100,27 +123,26 @@ void Tell(std::vector<Pending>* tasks) {
         launched = true;
       }
       Task& t = p.task;
-      // The proxy's part of an operation: edges to and from other hosts.
-      const auto append = [&](const FifoPtr& fifo, void* handle, int n) {
-        if (fifo == nullptr || fifo->events == nullptr) return;
-        OnProgress([events = fifo->events, handle, n] { events->Begin(handle, n); });
-      };
-      if (t.kind == Task::kMessages) {
-        for (Task::Message& m : t.messages) {
-          m.handle = P2pStart(comm, m.api, together, m.send, m.data, Elements(m, t.type), t.type, m.peer);
-          if (!OverNetwork(comm, m.peer)) continue;
-          append(m.send ? comm->Out(m.peer, kMessages) : comm->In(m.peer, kMessages), m.handle, SlicesOf(m.bytes));
-        }
-        continue;
-      }
+      for (Task::Message& m : t.messages) messages.push_back(&m);
+      if (t.kind == Task::kMessages) continue;
       t.handle = CollStart(comm, p.api, together,
                            {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++});
+      started.push_back(t.handle);
       const int next = (comm->rank + 1) % comm->n, before = (comm->rank + comm->n - 1) % comm->n;
       const RingSteps steps = StepsOf(comm, t);
-      if (comm->n > 1 && OverNetwork(comm, before)) append(comm->In(before, 0), t.handle, steps.receives);
-      if (comm->n > 1 && OverNetwork(comm, next)) append(comm->Out(next, 0), t.handle, steps.sends);
+      if (comm->n > 1 && OverNetwork(comm, before)) Append(comm->In(before, 0), t.handle, steps.receives, &appends);
+      if (comm->n > 1 && OverNetwork(comm, next)) Append(comm->Out(next, 0), t.handle, steps.sends, &appends);
     }
+    Schedule(comm, &messages);
+    for (Task::Message* m : messages) {
+      m->handle = P2pStart(comm, m->api, together, m->send, m->data, Elements(*m), m->type, m->peer);
+      started.push_back(m->handle);
+      if (!OverNetwork(comm, m->peer)) continue;
+      Append(m->send ? comm->Out(m->peer, kMessages) : comm->In(m->peer, kMessages), m->handle, SlicesOf(m->bytes), &appends);
+    }
+    for (void* handle : started) Stop(handle);
     Stop(together);
+    for (auto& append : appends) OnProgress(std::move(append));
   }
 }
 
@@ -178,7 +200,7 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
   task.fault = static_cast<int>(fault);
   const bool alone = !InGroup();
   if (!group.told) {
-    group.api = GroupApiStart(comm, alone ? 1 : group.depth);
+    group.api = GroupApiStart(comm, group.depth + 1);
     group.told = true;
   }
   void* api = nullptr;
@@ -186,7 +208,7 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
     CallStart(comm, group.api, /*p2p=*/false, task.function, task.count, task.type, task.root, stream, &api);
   // An all-to-all is its messages, to a profiler too (2.28).
   for (Task::Message& m : task.messages) {
-    CallStart(comm, group.api, /*p2p=*/true, m.send ? "Send" : "Recv", Elements(m, task.type), task.type, 0, stream, &m.api);
+    CallStart(comm, group.api, /*p2p=*/true, m.send ? "Send" : "Recv", Elements(m), m.type, 0, stream, &m.api);
   }
   group.tasks.push_back({comm, std::move(task), stream, api});
   return alone ? Flush() : ncclSuccess;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "tests/sim/nccl/communicator.h"
@@ -150,20 +151,22 @@ void WaitForKernels(ncclComm* comm) {
   comm->Wait([comm] { return comm->kernels.load() == 0; });
 }
 
+// Runs on the progress thread, behind all that it has to tell already.
+bool AskProgress(const std::function<bool()>& question) {
+  std::promise<bool> answer;
+  OnProgress([&] { answer.set_value(question()); });
+  return answer.get_future().get();
+}
+
 void End(ncclComm* comm, const char* how) {
+  // An abort leaves open what is open, as in NCCL.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!comm->aborted.load() && std::chrono::steady_clock::now() < end &&
+         !AskProgress([comm] { return EdgesIdle(comm->hash, comm->rank); }))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   Forget(comm);
-  // After what the progress thread still has to tell of it.
-  std::mutex told;
-  std::condition_variable done;
-  bool over = false;
-  OnProgress([&] {
-    DetachProfiler(comm);
-    std::lock_guard<std::mutex> lock(told);
-    over = true;
-    done.notify_one();
-  });
-  std::unique_lock<std::mutex> lock(told);
-  done.wait(lock, [&] { return over; });
+  AskProgress([] { return true; });
+  DetachProfiler(comm);
   LogInfo(comm->device, Describe(comm) + " - " + how + " COMPLETE");
   delete comm;
 }

@@ -238,9 +238,7 @@ void* CollStart(ncclComm* comm, void* api, void* group, const CollFacts& f) {
       .Set(80, static_cast<uint8_t>(1))
       .Set(81, static_cast<uint8_t>(16));
   d.Set(88, "RING").Set(96, "SIMPLE").Set(104, group);
-  void* handle = Start(comm, &d);
-  Stop(handle);
-  return handle;
+  return Start(comm, &d);
 }
 void* P2pStart(ncclComm* comm, void* api, void* group, bool send, const void* buffer, size_t count, ncclDataType_t type,
                int peer) {
@@ -252,9 +250,7 @@ void* P2pStart(ncclComm* comm, void* api, void* group, bool send, const void* bu
       .Set(56, static_cast<int32_t>(peer))
       .Set(60, static_cast<uint8_t>(1));
   d.Set(64, group);
-  void* handle = Start(comm, &d);
-  Stop(handle);
-  return handle;
+  return Start(comm, &d);
 }
 void Stop(void* handle) {
   if (handle != nullptr) ThePlugin().table->stop(handle);

@@ -56,6 +56,7 @@ class EdgeEvents {
   // sender.
   void Moved();
   void Sent();
+  bool Idle() const { return ops_.empty(); }
 
  private:
   struct Op {

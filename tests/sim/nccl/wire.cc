@@ -183,6 +183,18 @@ class Progress {
     connections_.push_back(std::move(connection));
     Wake();
   }
+  bool Idle(uint64_t communicator, int32_t rank) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    bool idle = true;
+    for (const auto& c : connections_) {
+      if (c->route.communicator != communicator || (c->outgoing ? c->route.from : c->route.to) != rank) continue;
+      std::lock_guard<std::mutex> alone(c->mutex);
+      if (c->fifo->events == nullptr || c->dead || c->fd < 0) continue;
+      c->fifo->events->Advance(c->fifo->Taken());
+      idle = idle && c->fifo->events->Idle();
+    }
+    return idle;
+  }
   // `drain`: what kernels have put into the slots still goes to the peers.
   void Close(uint64_t communicator, int32_t rank, bool drain) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -397,6 +409,7 @@ void SetIncoming(std::function<FifoPtr(const Route&)> incoming) { TheProgress().
 std::shared_ptr<Bell> ProgressBell() { return TheProgress().bell(); }
 void OnProgress(std::function<void()> work) { TheProgress().Post(std::move(work)); }
 void SetLost(std::function<void(const Route&)> lost) { TheProgress().SetLost(std::move(lost)); }
+bool EdgesIdle(uint64_t communicator, int32_t rank) { return TheProgress().Idle(communicator, rank); }
 void CloseRoutes(uint64_t communicator, int32_t rank, bool drain) { TheProgress().Close(communicator, rank, drain); }
 
 bool ConnectOut(const Route& route, uint16_t port, FifoPtr fifo) {

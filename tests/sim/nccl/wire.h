@@ -50,6 +50,9 @@ void OnProgress(std::function<void()> work);
 std::shared_ptr<Bell> ProgressBell();
 // A connection of the communicator ended before it was told to: its peer's process is gone.
 void SetLost(std::function<void(const Route&)> lost);
+// Whether all that moves over this rank's connections was moved and told; those that are lost count as such. On the progress
+// thread.
+bool EdgesIdle(uint64_t communicator, int32_t rank);
 // Forgets the connections of this rank of the communicator; `drain`: after what is in the slots was sent, and with a word to the
 // peers that nothing more comes.
 void CloseRoutes(uint64_t communicator, int32_t rank, bool drain);
