@@ -1,10 +1,11 @@
 """Runs a job on the stand-ins, with a fault, as a cluster would leave it behind.
 
 usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S]
-       run_scenario.py BUILD_TREE --all [--only REGEX] [--jobs N]      runs all scenarios and holds each verdict against its truth
+       run_scenario.py BUILD_TREE --all [--only REGEX] [--tier ci|long] [--jobs N]
+                                                  runs the scenarios and holds each verdict against its truth
        run_scenario.py BUILD_TREE --list
 
-A scenario is a file of tests/sim/scenarios: hosts, ranks_per_host, workload, steps, faults (tests/sim/nccl/faults.h), truth.
+A scenario is a file of tests/sim/scenarios; README.md there says what it holds.
 DIR gets traces/, flight/, logs/ (one NCCL log and one program log a rank) and truth.json.
 """
 import argparse
@@ -59,7 +60,7 @@ def run(tree, name, scenario, out, seconds):
             env=environment(tree, out, scenario, name, rank), stdout=log, stderr=subprocess.STDOUT, cwd=out))
         log.close()
     # A healthy job ends by itself; one that hangs is given the time to notice, and then ended as a scheduler would.
-    end = time.monotonic() + seconds
+    end = time.monotonic() + scenario.get("seconds", seconds)
     while time.monotonic() < end and any(p.poll() is None for p in processes):
         time.sleep(0.05)
     for p in processes:
@@ -112,6 +113,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--tier", choices=("ci", "long"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=STALL + 5)
     args = parser.parse_args()
@@ -127,7 +129,7 @@ def main():
         shutil.rmtree(args.out, ignore_errors=True)
         run(args.tree, args.scenario, known[args.scenario], os.path.abspath(args.out), args.seconds)
         return 0
-    chosen = {n: s for n, s in known.items() if re.search(args.only, n)}
+    chosen = {n: s for n, s in known.items() if re.search(args.only, n) and args.tier in (None, s.get("tier", "ci"))}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = pool.map(lambda item: run_and_judge(args.tree, item[0], item[1], args.seconds), chosen.items())
