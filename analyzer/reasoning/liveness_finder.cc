@@ -27,8 +27,7 @@ using model::Op;
 using model::Process;
 
 std::string CommandFor(const Process& p) {
-  return absl::StrCat("ssh ", ShellHost(p.host), " 'ps -o pid,stat,wchan,lstart,cmd -p ",
-                      p.trace.process().pid(),
+  return absl::StrCat("ssh ", ShellHost(p.host), " 'ps -o pid,stat,wchan,lstart,cmd -p ", p.trace.process().pid(),
                       "; dmesg -T | grep -i -e oom -e killed -e segfault -e xid'");
 }
 
@@ -41,8 +40,7 @@ struct Words {
 Words WordsFor(End end) {
   switch (end) {
     case End::kRankFrozen:
-      return {Kind::process_stopped, Confidence::established,
-              "exists and does not run (stopped or frozen)",
+      return {Kind::process_stopped, Confidence::established, "exists and does not run (stopped or frozen)",
               "See who stopped the process: a debugger, a signal, the freezer of its container; "
               "`kill -CONT` lets it go on."};
     case End::kRankLost:
@@ -79,13 +77,11 @@ void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
   if (m == nullptr || p == nullptr) return;
   *f->add_evidence() = MemberEvidence(
       a.job, *m, 0,
-      a.input.ranks[rank].inferred
-          ? absl::StrCat(
-                a.RankName(rank),
-                " left no clean end and its last sign of life is older than the wait of the "
-                "others, who "
-                "aborted long before the stall time and ended in order: an error told them")
-          : absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
+      a.input.ranks[rank].inferred ? absl::StrCat(a.RankName(rank),
+                                                  " left no clean end and its last sign of life is older than the wait of the "
+                                                  "others, who "
+                                                  "aborted long before the stall time and ended in order: an error told them")
+                                   : absl::StrCat(a.RankName(rank), ": ", p->life_evidence));
   if (comm < 0) return;
   const bool p2p = a.input.comms[comm].p2p;
   const Op* last = nullptr;
@@ -95,9 +91,8 @@ void AddLife(const StallAnalysis& a, int comm, int rank, Finding* f) {
   if (last != nullptr) {
     *f->add_evidence() =
         MemberEvidence(a.job, *m, last->raw.row(),
-                       absl::StrCat("its newest call on ", a.CommunicatorOf(comm).Label(),
-                                    " is number ", last->position(), ", ", OpText(last->raw),
-                                    Finished(*last) ? ", finished" : ""));
+                       absl::StrCat("its newest call on ", a.CommunicatorOf(comm).Label(), " is number ", last->position(), ", ",
+                                    OpText(last->raw), Finished(*last) ? ", finished" : ""));
   }
 }
 
@@ -115,24 +110,23 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
     std::set<int> ranks;
     for (int n : group.nodes) ranks.insert(a.NodeAt(n).rank);
     const Words words = WordsFor(group.cls);
+    // Most ranks ended in order and a few wait: as likely these have called once too often.
+    const bool few_are_left =
+        group.cls == End::kRankExited && group.comm >= 0 && 2 * ranks.size() > static_cast<size_t>(a.MembersSeen(group.comm));
     Candidate c;
     c.order = Class::kLiveness;
     Finding& f = c.finding;
-    f.set_kind(words.kind);
-    f.set_confidence(words.confidence);
-    const bool inferred =
-        std::any_of(ranks.begin(), ranks.end(), [&](int r) { return a.input.ranks[r].inferred; });
+    f.set_kind(few_are_left ? Kind::undetermined : words.kind);
+    f.set_confidence(few_are_left ? Confidence::possible : words.confidence);
+    const bool inferred = std::any_of(ranks.begin(), ranks.end(), [&](int r) { return a.input.ranks[r].inferred; });
     if (words.confidence == Confidence::established && (inferred || !a.AllSeen(group.comm))) {
       f.set_confidence(Confidence::probable);
     }
-    AddRanks(a.JobRanks(ranks), f.mutable_who()->mutable_ranks());
+    if (!few_are_left) AddRanks(a.JobRanks(ranks), f.mutable_who()->mutable_ranks());
     std::string names;
     for (int r : ranks) absl::StrAppend(&names, names.empty() ? "" : ", ", a.RankName(r));
-    const std::string place =
-        group.comm < 0 ? ""
-                       : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
-    f.set_title(
-        absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
+    const std::string place = group.comm < 0 ? "" : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
+    f.set_title(absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
     for (int r : ranks) {
       if (f.evidence_size() < 8) AddLife(a, group.comm, r, &f);
       const Process* p = a.ProcessOf(r);
@@ -141,6 +135,15 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
     a.Describe(group, &c);
     f.set_refuted_by("a sign of life of this process newer than the wait of the others");
     f.mutable_next()->set_text(words.next);
+    if (few_are_left) {
+      f.set_title(absl::StrCat(ranks.size(), " of ", a.MembersSeen(group.comm), " ranks have ended in order while the rest waits",
+                               place, ": either they ended too early, or the rest has called once too often"));
+      f.set_refuted_by("the program's own count of steps on both sides");
+      f.mutable_next()->set_text(
+          "Compare the steps that both sides count in their logs, and the calls of the ranks that wait with those of the "
+          "others.");
+      f.mutable_next()->clear_command();
+    }
     out->push_back(std::move(c));
   }
 }
@@ -181,10 +184,10 @@ void SeenByNeighbours(const StallAnalysis& a, std::vector<Candidate>* out) {
       f.set_title(absl::StrCat("The process of ", a.RankName(rank), " ", words.what,
                                ", others wait for it, and there is no record of it"));
       Evidence* seen = f.add_evidence();
-      seen->set_text(absl::StrCat(
-          "rank ", observer->job_rank, ", on its host, saw its flight file ",
-          frozen ? "locked and its heartbeat old" : "unlocked without a clean end",
-          newest->process_state().empty() ? "" : absl::StrCat(" (process state ", newest->process_state(), ")")));
+      seen->set_text(
+          absl::StrCat("rank ", observer->job_rank, ", on its host, saw its flight file ",
+                       frozen ? "locked and its heartbeat old" : "unlocked without a clean end",
+                       newest->process_state().empty() ? "" : absl::StrCat(" (process state ", newest->process_state(), ")")));
       seen->set_source(observer->source);
       seen->set_rank(observer->job_rank);
       a.Describe(group, &c);
@@ -205,19 +208,15 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
     for (const Communicator& comm : a.job.communicators) {
       for (const Member& m : comm.members) {
         if (m.process != p.index) continue;
-        const auto open =
-            std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
+        const auto open = std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
         if (open == m.ops.end()) continue;
         const double stall = p.trace.settings().stall_seconds() * 1e9;
-        const bool lived_on =
-            std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
-              return other.has_record() && other.process != p.index &&
-                     static_cast<double>(a.job.processes[other.process].last_sign_ns -
-                                         p.last_sign_ns) > stall;
-            });
+        const bool lived_on = std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
+          return other.has_record() && other.process != p.index &&
+                 static_cast<double>(a.job.processes[other.process].last_sign_ns - p.last_sign_ns) > stall;
+        });
         const bool known = std::any_of(out->begin(), out->end(), [&](const Candidate& c) {
-          return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(),
-                            m.job_rank) > 0;
+          return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(), m.job_rank) > 0;
         });
         if (!lived_on || known || m.job_rank < 0) continue;
         Candidate c;
@@ -229,11 +228,9 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
         f.set_confidence(Confidence::possible);
         AddRanks({m.job_rank}, f.mutable_who()->mutable_ranks());
         f.mutable_who()->add_communicators(comm.Label());
-        f.set_title(absl::StrCat("The process of ", RankText(comm, m),
-                                 " is gone without a clean end; it left ", OpText(open->raw),
-                                 " unfinished while others lived on"));
-        *f.add_evidence() =
-            MemberEvidence(a.job, m, open->raw.row(), absl::StrCat(OpText(open->raw), " is open"));
+        f.set_title(absl::StrCat("The process of ", RankText(comm, m), " is gone without a clean end; it left ",
+                                 OpText(open->raw), " unfinished while others lived on"));
+        *f.add_evidence() = MemberEvidence(a.job, m, open->raw.row(), absl::StrCat(OpText(open->raw), " is open"));
         *f.add_evidence() = MemberEvidence(a.job, m, 0, p.life_evidence);
         f.set_refuted_by("a launcher that ended this process on purpose");
         f.mutable_next()->set_text(WordsFor(End::kRankDead).next);
@@ -250,8 +247,7 @@ bool OnlyCreated(const Job& job) {
   for (const Communicator& comm : job.communicators) {
     any |= comm.n_ranks > 1;
     for (const Member& m : comm.members) {
-      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty()))
-        return false;
+      if (m.raw != nullptr && (m.raw->collectives() > 0 || m.raw->p2ps() > 0 || !m.ops.empty())) return false;
       if (m.raw != nullptr && m.raw->finalized_ns() != 0) return false;
     }
   }
@@ -283,8 +279,7 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
       }
       const double stall = p.trace.settings().stall_seconds() * 1e9;
       const bool waited = std::any_of(others.begin(), others.end(), [&](const Member* other) {
-        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >=
-               stall;
+        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >= stall;
       });
       if (!waited) continue;
       Candidate c;
@@ -299,18 +294,16 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
       std::set<int> waiting;
       for (const Member* other : others) waiting.insert(other->job_rank);
       AddRanks(waiting, f.mutable_collateral()->mutable_ranks());
-      f.set_title(absl::StrCat("The process of ", RankText(comm, *m), " ", words.what,
-                               " while communicator ", comm.Label(), " is set up"));
-      *f.add_evidence() =
-          MemberEvidence(job, *m, 0, absl::StrCat(RankText(comm, *m), ": ", p.life_evidence));
+      f.set_title(absl::StrCat("The process of ", RankText(comm, *m), " ", words.what, " while communicator ", comm.Label(),
+                               " is set up"));
+      *f.add_evidence() = MemberEvidence(job, *m, 0, absl::StrCat(RankText(comm, *m), ": ", p.life_evidence));
       for (const Member* other : others) {
         if (f.evidence_size() >= 4) break;
-        *f.add_evidence() =
-            MemberEvidence(job, *other, 0,
-                           absl::StrCat(RankText(comm, *other),
-                                        " has the communicator and has called "
-                                        "no operation; ",
-                                        job.processes[other->process].life_evidence));
+        *f.add_evidence() = MemberEvidence(job, *other, 0,
+                                           absl::StrCat(RankText(comm, *other),
+                                                        " has the communicator and has called "
+                                                        "no operation; ",
+                                                        job.processes[other->process].life_evidence));
       }
       f.set_refuted_by("a sign of life of this process newer than those of the others");
       f.mutable_next()->set_text(words.next);
@@ -333,8 +326,7 @@ void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
     for (const Member& m : comm.members) {
       if (!m.has_record()) {
         missing.insert(m.job_rank);
-        if (missing.size() <= 8)
-          absl::StrAppend(&names, names.empty() ? "" : ", ", RankText(comm, m));
+        if (missing.size() <= 8) absl::StrAppend(&names, names.empty() ? "" : ", ", RankText(comm, m));
         continue;
       }
       const Process& p = job.processes[m.process];
@@ -350,18 +342,15 @@ void InitWithoutRecord(const Job& job, std::vector<Candidate>* out) {
     f.set_kind(Kind::undetermined);
     f.set_confidence(Confidence::possible);
     f.mutable_who()->add_communicators(comm.Label());
-    f.set_title(absl::StrCat("Communicator ", comm.Label(),
-                             " was created and no operation was ever called; of ", names,
+    f.set_title(absl::StrCat("Communicator ", comm.Label(), " was created and no operation was ever called; of ", names,
                              " there is no record"));
     *f.add_evidence() = MemberEvidence(job, *waiting, 0,
                                        absl::StrCat(RankText(comm, *waiting),
                                                     " has the communicator and has called no "
                                                     "operation for longer than the stall time"));
     f.set_refuted_by("the record of that rank, or a program that has nothing to communicate yet");
-    f.mutable_next()->set_text(
-        absl::StrCat("Get the record of ", names, " and see whether its process lives."));
-    f.mutable_next()->set_command(
-        "ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
+    f.mutable_next()->set_text(absl::StrCat("Get the record of ", names, " and see whether its process lives."));
+    f.mutable_next()->set_command("ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
     out->push_back(std::move(c));
   }
 }

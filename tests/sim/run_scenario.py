@@ -75,7 +75,7 @@ def run(tree, name, scenario, out, seconds):
 
 
 def judge(tree, out, truth):
-    done = subprocess.run([os.path.join(tree, "ringscope"), "diagnose", "--format=json", os.path.join(out, "traces"), os.path.join(out, "flight")],
+    done = subprocess.run([os.path.join(tree, "ringscope"), "diagnose", "--format=json", *(os.path.join(out, f) for f in ("traces", "flight", "logs"))],
                           capture_output=True, text=True, timeout=120)
     try:
         said = json.loads(done.stdout)

@@ -15,10 +15,14 @@ namespace ringscope::sim {
 //   late     the host calls `ms` later               wide    twice the count
 //   type     int32 for float32                        gather  an all-gather instead
 //   queued   the kernel never starts                  stuck   it starts and never moves
-//   sticky   CUDA error 700 on the device
-enum class Fault { kNone, kSkip, kQueued, kStuck };
-// Acts at the call; what is left to do is for the kernel. May change the task.
-Fault AtCall(Task* task, int device);
+//   twice    the call is made twice                  swap     it is made behind the next one
+//   root     the next rank as root                   sticky   CUDA error 700 on the device
+// "init=K" in place of op: the K-th communicator that the process creates, itself or by a split; absent, late, kill, stop, exit,
+// segv.
+enum class Fault { kNone, kSkip, kTwice, kSwap, kQueued, kStuck };
+// Acts at the call; what is left to do is for the caller or the kernel. May change the task.
+Fault AtCall(Task* task, const ncclComm* comm);
+void AtInit();
 
 }  // namespace ringscope::sim
 

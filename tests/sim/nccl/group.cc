@@ -1,6 +1,7 @@
 // Groups: what a thread calls between ncclGroupStart and ncclGroupEnd is launched together.
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "tests/sim/nccl/communicator.h"
 #include "tests/sim/nccl/faults.h"
@@ -194,10 +195,7 @@ ncclResult_t Flush() {
 
 bool InGroup() { return group.depth > 0; }
 
-ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
-  const Fault fault = AtCall(&task, comm->device);
-  if (fault == Fault::kSkip) return ncclSuccess;
-  task.fault = static_cast<int>(fault);
+static ncclResult_t Call(ncclComm* comm, Task task, cudaStream_t stream) {
   const bool alone = !InGroup();
   if (!group.told) {
     group.api = GroupApiStart(comm, group.depth + 1);
@@ -212,6 +210,21 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
   }
   group.tasks.push_back({comm, std::move(task), stream, api});
   return alone ? Flush() : ncclSuccess;
+}
+ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
+  thread_local std::function<ncclResult_t()> held;  // a call that is made behind the next one
+  const Fault fault = AtCall(&task, comm);
+  if (fault == Fault::kSkip) return ncclSuccess;
+  task.fault = static_cast<int>(fault);
+  if (fault == Fault::kSwap) {
+    held = [comm, task, stream] { return Call(comm, task, stream); };
+    return ncclSuccess;
+  }
+  ncclResult_t result = ncclSuccess;
+  if (fault == Fault::kTwice) result = Call(comm, task, stream);
+  if (result == ncclSuccess) result = Call(comm, std::move(task), stream);
+  if (result == ncclSuccess && held) result = std::exchange(held, nullptr)();
+  return result;
 }
 ncclResult_t SubmitJob(std::function<ncclResult_t()> job) {
   if (!InGroup()) return job();

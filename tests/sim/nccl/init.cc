@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/sim/nccl/communicator.h"
+#include "tests/sim/nccl/faults.h"
 #include "tests/sim/nccl/profiler.h"
 
 namespace {
@@ -85,6 +86,7 @@ ncclResult_t Start(ncclComm* comm, std::function<ncclResult_t()> init) {
 ncclResult_t InitRank(ncclComm_t* created, int n, const ncclUniqueId& id, int rank, const ncclConfig_t& config,
                       const char* function) {
   LogVersion();
+  AtInit();
   if (created == nullptr) return Error(ncclInvalidArgument, std::string(function) + " : comm argument is NULL");
   if (n < 1 || rank < 0 || rank >= n)
     return Error(ncclInvalidArgument, "Invalid rank requested : " + std::to_string(rank) + "/" + std::to_string(n));
@@ -223,6 +225,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int n, const int* devices) {
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* created, ncclConfig_t* config) {
   if (comm == nullptr || created == nullptr) return Error(ncclInvalidArgument, "CommSplit : comm argument is NULL");
   if (color < NCCL_SPLIT_NOCOLOR) return Error(ncclInvalidArgument, "CommSplit : negative color");
+  AtInit();
   ncclComm* child = nullptr;
   if (color != NCCL_SPLIT_NOCOLOR) {
     child = new ncclComm;

@@ -3,6 +3,7 @@
 //
 //   dp        gradients all-reduced in three buckets            fsdp     parameters gathered, gradients reduce-scattered
 //   tp_dp     all-reduces inside a host, and across hosts       moe      all-to-alls across all ranks, then gradients
+//   zero      gradients reduced to their owner, parameters broadcast from it
 //   pipeline  activations to the next rank, gradients back, then an all-reduce
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,11 @@ struct Job {
     } else if (what == "moe") {
       Check(ncclAlltoAll(big.data(), all.data(), 1000, ncclFloat32, world, stream), "ncclAlltoAll");
       Reduce(world, 40000);
+    } else if (what == "zero") {
+      for (int owner = 0; owner < n; ++owner) {
+        Check(ncclReduce(big.data(), big.data(), 20000, ncclFloat32, ncclMax, owner, world, stream), "ncclReduce");
+        Check(ncclBroadcast(big.data(), big.data(), 20000, ncclFloat32, owner, world, stream), "ncclBroadcast");
+      }
     } else if (what == "pipeline") {
       if (rank > 0) Check(ncclRecv(big.data(), 30000, ncclFloat32, rank - 1, world, stream), "ncclRecv");
       if (rank + 1 < n) Check(ncclSend(big.data(), 30000, ncclFloat32, rank + 1, world, stream), "ncclSend");
@@ -100,7 +106,7 @@ struct Job {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|pipeline ID_FILE STEPS\n", argv[0]);
+    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|zero|pipeline ID_FILE STEPS\n", argv[0]);
     return 64;
   }
   Job job;
