@@ -45,7 +45,22 @@ const std::vector<MessageWaits::Head>& MessageWaits::Heads(const RankKey& key) c
     return a.second->raw.entered_ns() < b.second->raw.entered_ns();
   });
   std::map<uint64_t, const Op*> first;  // by stream
+  std::set<std::pair<uint32_t, uint32_t>> running;  // threads and groups
   for (const Head& head : open) {
+    if (head.second->started == model::Truth::kYes) running.insert({head.second->raw.thread(), head.second->raw.group()});
+  }
+  for (const Head& head : open) {
+    const model::Op& op = *head.second;
+    const bool sibling_runs = op.p2p() && op.raw.group() != 0 && running.count({op.raw.thread(), op.raw.group()}) != 0;
+    const model::Op& oldest = *open.front().second;
+    const bool of_oldest = op.p2p() && (&op == &oldest || (op.raw.group() != 0 && op.raw.group() == oldest.raw.group() &&
+                                                           op.raw.thread() == oldest.raw.thread()));
+    // In the queue of its GPU and not started: it waits for that GPU, or for something older, by an event, on another stream. (Of
+    // messages NCCL does not always tell that they have started.)
+    if (op.started == model::Truth::kNo && op.enqueued == model::Truth::kYes && !sibling_runs && !of_oldest) {
+      first.try_emplace(op.raw.stream(), &op);
+      continue;
+    }
     const Op& before = *first.try_emplace(head.second->raw.stream(), head.second).first->second;
     const bool together = before.raw.group() != 0 &&
                           before.raw.group() == head.second->raw.group() &&
@@ -105,7 +120,7 @@ const std::set<RankKey>& MessageWaits::WaitsFor(const RankKey& key, bool collect
   for (const auto& [place, op] : Heads(key)) {
     if (op->p2p()) {
       if (!collectives_only) AddPeers(At(place), MemberAt(place), *op, &others);
-    } else if (op->started != model::Truth::kNo) {  // else it waits for its own GPU, not yet for others
+    } else {
       AddAbsent(At(place), MemberAt(place), op->position(), &others);
     }
   }

@@ -124,6 +124,37 @@ void RingPivot(const PivotQuery& query, int channel, std::vector<Suspect>* suspe
   }
 }
 
+// Everything is starved although all run: what arrives at a stopped GPU ends in the buffers before it. A ring then runs dry behind
+// it, and the counts tell: a unit that works has sent more than it received (its ranks' own data first), the one that holds the
+// data less.
+void DryPivot(const PivotQuery& query, int channel, std::vector<Suspect>* suspects) {
+  if (query.chain) return;
+  Units units(query, channel);
+  std::map<std::string, std::pair<int, int>> ends;  // of each unit: its in-edge, its out-edge
+  for (size_t i = 0; i < query.edges.size(); ++i) {
+    const EdgeView& edge = query.edges[i];
+    if (edge.channel != channel) continue;
+    if (Judge(edge) != EdgeVerdict::kStarved || !edge.send.counted || !edge.recv.counted) return;
+    auto from = units.Of(edge.from), to = units.Of(edge.to);
+    if (!from || !to || *from == *to) return;
+    const auto in = ends.try_emplace(*to, -1, -1).first, out = ends.try_emplace(*from, -1, -1).first;
+    if (in->second.first >= 0 || out->second.second >= 0) return;  // not one way through it
+    in->second.first = out->second.second = static_cast<int>(i);
+  }
+  const std::string* holder = nullptr;
+  for (const auto& [unit, edges] : ends) {
+    if (edges.first < 0 || edges.second < 0) return;
+    const auto received = query.edges[static_cast<size_t>(edges.first)].recv.done;
+    const auto sent = query.edges[static_cast<size_t>(edges.second)].send.moved;
+    if (received == sent || (received > sent && holder != nullptr)) return;
+    if (received > sent) holder = &unit;
+  }
+  if (holder == nullptr) return;
+  Suspect suspect = UnitSuspect(*holder);
+  suspect.weak = true;
+  Add(suspects, std::move(suspect), ends.at(*holder).second);
+}
+
 // Tree: data goes up and comes down the same pair of ranks, so the receiver of "down" starves with
 // its own parent. A rank that owes to a neighbour and misses nothing but that neighbour's answer is
 // a candidate; a root that waits for one child looks the same. Each rank has another place in the
@@ -248,6 +279,9 @@ std::vector<Suspect> FindSuspects(const PivotQuery& query) {
   if (!suspects.empty()) return suspects;
   if (query.pattern == Pattern::kRing) {
     for (int channel : channels) RingPivot(query, channel, &suspects);
+    if (suspects.empty()) {
+      for (int channel : channels) DryPivot(query, channel, &suspects);
+    }
   } else if (query.pattern == Pattern::kTree) {
     TreePivot(query, channels, &suspects);
   }

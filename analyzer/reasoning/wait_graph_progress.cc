@@ -131,7 +131,7 @@ bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
     if (m.has_record()) newest = std::max(newest, job_.processes[static_cast<size_t>(m.process)].last_sign_ns);
   }
   for (const model::Member& m : c.members) {
-    if (!m.has_record() || m.finalized || m.raw == nullptr) continue;
+    if (!m.has_record() || m.finalized_open || m.raw == nullptr) continue;
     const model::Process& process = job_.processes[static_cast<size_t>(m.process)];
     const double stall = process.trace.settings().stall_seconds() * 1e9;
     const bool lives = process.life == model::Life::kRunning || process.life == model::Life::kUnknown ||
@@ -142,7 +142,7 @@ bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
     if (const model::Op* op = m.Collective(position)) last = std::max({last, op->raw.started_ns(), op->raw.finished_ns()});
     for (const trace::Edge& e : process.trace.edges()) {
       if (!e.foreign() && !e.p2p() && e.communicator() == m.raw->row() && e.current_position() >= position &&
-          (e.transmitted() > 0 || e.done() > 0))
+          (e.current_position() > position || e.transmitted() > 0 || e.done() > 0))
         last = std::max(last, e.changed_ns());
     }
     if (last != 0 && static_cast<double>(LastSign(process) - last) < stall) return memo->second = true;

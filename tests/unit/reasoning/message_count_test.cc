@@ -337,6 +337,20 @@ TEST(MessageCount, WaitThatAlsoEndsAtAThirdIsNoCycle) {
   }
 }
 
+TEST(MessageCount, MessagesQueuedOnAnotherStreamBehindAGpuThatStandsStill) {
+  // Rank 0 has queued messages to rank 1 behind (by an event) an all-reduce that its GPU does not start; rank 1 died before its turn.
+  for (const bool stands : {true, false}) {
+    JobBuilder b(2);
+    const CommRef w = b.Comm("experts", {0, 1}), all = b.Comm("world", {0, 1});
+    if (stands) b.Coll(all, 0, 1, 9).Stream(0x100).Enqueued();
+    b.Coll(all, 1, 1, 9).Stream(0x100).Running();
+    auto send = b.P2p(w, 0, 1, true, 1, 10).Stream(0x200);
+    stands ? send.Enqueued() : send.Running();
+    Pair(&b, w, 0, 1, 1, 0);
+    EXPECT_EQ(FindUnmatched(b.Build()).size(), stands ? 0u : 1u);
+  }
+}
+
 TEST(MessageCount, UnevenBothWaysConvictsNeitherOfTheTwo) {
   // Rank 3 left out a receive from rank 2, and both now send. The other pairs are even.
   JobBuilder b(4);

@@ -244,5 +244,32 @@ TEST(Pivot, InteriorRankOfAHealthyTreeIsNotAccused) {
   for (const Suspect& s : FindSuspects(query)) EXPECT_NE(s.rank, 1);
 }
 
+// Two hosts of four; rank 5 has stopped, and what arrived for it lies in the buffers of ranks 4 and 5: both edges are starved.
+TEST(Pivot, ARingThatRanDryIsToldByItsCounts) {
+  const auto find = [](uint32_t into_a, uint32_t into_b) {
+    PivotQuery query;
+    query.pattern = Pattern::kRing;
+    query.ranks = {0, 1, 2, 3, 4, 5, 6, 7};
+    query.host = [](int rank) { return rank < 4 ? "a" : "b"; };
+    query.edges = {View(Counted(trace::SEND_GPU_WAIT, into_b, into_b, into_b + 8, 30),
+                        Counted(trace::RECV_WAIT, into_b, into_b, into_b + 8, 30), 3, 4),
+                   View(Counted(trace::SEND_GPU_WAIT, into_a, into_a, into_a + 8, 30),
+                        Counted(trace::RECV_WAIT, into_a, into_a, into_a + 8, 30), 7, 0)};
+    return query;
+  };
+  const auto found = FindSuspects(find(10, 18));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, Suspect::kUnit);
+  EXPECT_EQ(found[0].unit, "b");
+  EXPECT_TRUE(found[0].weak);
+  EXPECT_TRUE(FindSuspects(find(10, 10)).empty());
+  PivotQuery chain = find(10, 18);
+  chain.chain = true;
+  EXPECT_TRUE(FindSuspects(chain).empty());
+  PivotQuery unknown = find(10, 18);
+  unknown.hosts_complete = false;
+  EXPECT_TRUE(FindSuspects(unknown).empty());
+}
+
 }  // namespace
 }  // namespace ringscope::reasoning

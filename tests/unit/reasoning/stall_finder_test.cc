@@ -323,6 +323,23 @@ TEST(StallFinder, WhoMovedOnInTheSameCommunicatorShowsThatItMoves) {
   }
 }
 
+std::vector<Finding> AllFindings(const JobBuilder& b) {
+  const Diagnosis d = Diagnose(b.Build());
+  return {d.findings().begin(), d.findings().end()};
+}
+
+TEST(StallFinder, WhoEndedInOrderASecondAfterTheOtherRecordHadMoved) {
+  JobBuilder b(2);
+  b.RanksPerHost(1);
+  const auto w = b.Comm("world", {0, 1}, 0, false);
+  b.Finish(w, 0, 2);
+  b.Coll(w, 1, 1).Enqueued();
+  b.EdgeOf(w, 0, 1).Send(2, 12, trace::STEP_FREE, 12, 12, 12).ChangedAt(101).Recv(1, 12, trace::RECV_WAIT, 0, 4, 0).ChangedAt(1);
+  b.Trace(0, trace::REASON_EXIT, 101.5).Clean(0);
+  b.Raw(w, 0).set_finalized_ns(testing::OpBuilder::Ns(101.4));
+  for (const Finding& f : AllFindings(b)) EXPECT_EQ(f.kind(), Kind::undetermined) << f.title();
+}
+
 TEST(StallFinder, QueueThatIsNotVisibleAccusesNoGpu) {
   // Table v2. Rank 0 has not filled its send to rank 2; what it has before in its queue is an all-reduce with its neighbour, of which
   // nothing tells whether it is over.
