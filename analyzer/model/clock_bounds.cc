@@ -10,9 +10,11 @@
 namespace ringscope::model {
 namespace {
 
-bool Done(const Op& op) {
-  return op.finished == Truth::kYes && op.raw.finished_ns() != 0 && op.raw.entered_ns() != 0 && !op.raw.graph_captured();
+// Its times are those of its kernels, and they wait for the others'.
+bool Timed(const Op& op) {
+  return op.raw.entered_ns() != 0 && !op.raw.graph_captured() && !op.raw.copy_engine() && op.raw.count() != 0;
 }
+bool Done(const Op& op) { return Timed(op) && op.finished == Truth::kYes && op.raw.finished_ns() != 0; }
 
 const Op* FirstDone(const Member& m) {
   const auto found = std::find_if(m.ops.begin(), m.ops.end(), Done);
@@ -45,9 +47,11 @@ Meets MeetsOf(trace::Func func) {
 
 class Builder {
  public:
-  Builder(const Job& job, int clocks, const std::vector<int>& clock_of, bool newest, size_t instances)
-      : job_(job), clock_of_(clock_of), newest_(newest), instances_(instances), reference_(static_cast<size_t>(clocks), 0) {
+  Builder(const Job& job, const GpuClocks& gpus, int clocks, const std::vector<int>& clock_of, bool newest, size_t instances)
+      : job_(job), gpus_(gpus), clock_of_(clock_of), newest_(newest), instances_(instances) {
     out_.nodes = clocks;
+    out_.at_ns.assign(static_cast<size_t>(clocks), 0);
+    out_.age_ns.assign(static_cast<size_t>(clocks), 0);
     FindReferences();
     for (const MessageCount& count : job.messages) messages_[count.communicator].push_back(&count);
   }
@@ -62,7 +66,6 @@ class Builder {
       Collectives(c);
       Messages(c);
     }
-    out_.at_ns = reference_;
     return std::move(out_);
   }
 
@@ -75,73 +78,118 @@ class Builder {
       for (const Member& m : c.members) {
         const int clock = ClockOf(m);
         if (clock < 0) continue;
-        int64_t& at = reference_[static_cast<size_t>(clock)];
+        int64_t& at = out_.at_ns[static_cast<size_t>(clock)];
         const Op* op = newest_ ? LastDone(m) : FirstDone(m);
         if (op != nullptr && (at == 0 || (op->raw.finished_ns() > at) == newest_)) at = op->raw.finished_ns();
       }
     }
   }
+  int64_t AgeOf(int clock, int64_t at) const {
+    const int64_t reference = out_.at_ns[static_cast<size_t>(clock)];
+    return std::max(SatSub(reference, at), SatSub(at, reference));
+  }
   int64_t Aged(int clock, int64_t at) const {
-    const int64_t age = std::abs(SatSub(reference_[static_cast<size_t>(clock)], at));
-    return static_cast<int64_t>(static_cast<double>(age) * kDriftPpm * 1e-6);
+    return static_cast<int64_t>(static_cast<double>(AgeOf(clock, at)) * kDriftPpm * 1e-6);
   }
 
-  // entered + value(clock) <= moment
-  void Before(int clock, int64_t entered, int moment) {
-    out_.bounds.push_back({clock, moment, SatAdd(SatSub(0, entered), Aged(clock, entered))});
+  // When the host, or better its GPU, was surely in it; and when it surely was out of it again.
+  int64_t Came(const Communicator& c, const Member& m, const Op& op) const {
+    const GpuClock* gpu = op.full && op.raw.gpu_started_ns() != 0 ? gpus_.Of(c, m) : nullptr;
+    return gpu == nullptr ? op.raw.entered_ns() : std::max(op.raw.entered_ns(), gpu->HostEarliest(op.raw.gpu_started_ns()));
   }
-  // moment <= finished + value(clock)
-  void After(int clock, int64_t finished, int moment) {
-    out_.bounds.push_back({moment, clock, SatAdd(finished, Aged(clock, finished))});
+  int64_t Left(const Communicator& c, const Member& m, const Op& op) const {
+    const GpuClock* gpu = op.full && op.raw.gpu_started_ns() != 0 && op.raw.gpu_finished_ns() != 0 ? gpus_.Of(c, m) : nullptr;
+    return gpu == nullptr ? op.raw.finished_ns() : std::min(op.raw.finished_ns(), gpu->HostLatest(op.raw.gpu_finished_ns()));
+  }
+
+  int Moment(const Communicator& c, uint64_t position, bool message) {
+    out_.shared.push_back({c.index, position, message});
+    out_.age_ns.push_back(0);
+    return out_.nodes++;
+  }
+  void Age(int moment, int clock, int64_t at) {
+    int64_t& age = out_.age_ns[static_cast<size_t>(moment)];
+    age = std::max(age, AgeOf(clock, at));
+  }
+  // came + value(clock) <= moment
+  void Before(int clock, int64_t came, int moment) {
+    Age(moment, clock, came);
+    out_.bounds.push_back({clock, moment, SatAdd(SatSub(0, came), Aged(clock, came))});
+  }
+  // moment <= left + value(clock)
+  void After(int clock, int64_t left, int moment) {
+    Age(moment, clock, left);
+    out_.bounds.push_back({moment, clock, SatAdd(left, Aged(clock, left))});
   }
 
   void Collectives(const Communicator& c) {
-    // Positions that every member with a record kept.
-    uint64_t first = 1, last = UINT64_MAX;
-    bool any = false;
+    // Positions that every member with operations kept come first: they tie all clocks together. Where somebody fell behind, the
+    // others' newer ones are better for the others.
+    uint64_t first = 1, common = UINT64_MAX, last = 0, oldest = UINT64_MAX;
     for (const Member& m : c.members) {
       if (ClockOf(m) < 0 || m.first_kept == 0) continue;
       first = std::max(first, m.first_kept);
-      last = std::min(last, m.collectives);
-      any = true;
+      oldest = std::min(oldest, m.first_kept);
+      common = std::min(common, m.collectives);
+      last = std::max(last, m.collectives);
     }
-    if (!any || first > last) return;
+    if (last == 0) return;
+    if (first <= common) Range(c, newest_ ? common : first, common - first);
+    if (newest_ && last > common) Range(c, last, last - std::max(common + 1, oldest));
+    if (!newest_ && oldest < first) Range(c, oldest, std::min(first - 1, last) - oldest);
+  }
+  // From `from` on, `further` positions back (forth) beyond it at most.
+  void Range(const Communicator& c, uint64_t from, uint64_t further) {
+    const uint64_t looked = std::min<uint64_t>(further, 4 * instances_ - 1) + 1;  // the newest may still run
     size_t used = 0;
-    const uint64_t looked = std::min<uint64_t>(last - first + 1, 4 * instances_);  // the newest may still run
-    for (uint64_t i = 0; i < looked && used < instances_; ++i) used += Collective(c, newest_ ? last - i : first + i);
+    for (uint64_t i = 0; i < looked && used < instances_; ++i) used += Collective(c, newest_ ? from - i : from + i);
+  }
+
+  struct Span {
+    int64_t came = 0, left = 0;  // the last to come, the first to leave; 0 none
+  };
+  static void Join(int64_t came, int64_t left, Span* span) {
+    span->came = std::max(span->came, came);
+    if (left != 0 && (span->left == 0 || left < span->left)) span->left = left;
   }
 
   bool Collective(const Communicator& c, uint64_t position) {
-    std::map<int, std::pair<int64_t, int64_t>> times;  // clock -> last entered, first finished
+    std::map<int, Span> spans;  // by clock
     const OpRecord* call = nullptr;
     int root_clock = -1;
-    std::pair<int64_t, int64_t> root{0, 0};
+    Span root;
+    size_t left = 0, open = 0;
+    bool aborted = false;
     for (const Member& m : c.members) {
       if (ClockOf(m) < 0) continue;
+      aborted |= m.finalized_open;
       const Op* op = m.Collective(position);
-      if (op == nullptr || !Done(*op)) return false;
+      if (op == nullptr) {
+        ++open;
+        continue;
+      }
+      if (!Timed(*op)) return false;
       if (call == nullptr) call = &op->raw;
-      if (op->raw.func() != call->func() || op->raw.root() != call->root() || op->raw.from_api() != call->from_api())
+      if (op->raw.func() != call->func() || op->raw.root() != call->root() || op->raw.from_api() != call->from_api() ||
+          op->raw.count() != call->count() || op->raw.datatype() != call->datatype())
         return false;
-      const auto [at, fresh] = times.try_emplace(ClockOf(m), op->raw.entered_ns(), op->raw.finished_ns());
-      if (!fresh) {
-        at->second.first = std::max(at->second.first, op->raw.entered_ns());
-        at->second.second = std::min(at->second.second, op->raw.finished_ns());
-      }
-      if (m.rank == op->raw.root()) {
-        root_clock = ClockOf(m);
-        root = {op->raw.entered_ns(), op->raw.finished_ns()};
-      }
+      const int64_t came = Came(c, m, *op), out = Done(*op) ? Left(c, m, *op) : 0;
+      ++(out != 0 ? left : open);
+      Join(came, out, &spans[ClockOf(m)]);
+      if (m.rank != op->raw.root()) continue;
+      root_clock = ClockOf(m);
+      root = {came, out};
     }
-    if (call == nullptr || times.size() < 2) return false;
+    if (call == nullptr || spans.size() < 2 || left == 0) return false;
+    if (aborted && open > 0) return false;  // kernels that were given up end without waiting for anybody
     const Meets meets = MeetsOf(call->func());
-    if (meets == Meets::kNo || (meets != Meets::kAll && root_clock < 0)) return false;
-    const int moment = out_.nodes++;
-    if (meets == Meets::kRootFirst) Before(root_clock, root.first, moment);
-    if (meets == Meets::kRootLast) After(root_clock, root.second, moment);
-    for (const auto& [clock, time] : times) {
-      if (meets != Meets::kRootFirst) Before(clock, time.first, moment);
-      if (meets != Meets::kRootLast) After(clock, time.second, moment);
+    if (meets == Meets::kNo || (meets != Meets::kAll && root_clock < 0) || (meets == Meets::kRootLast && root.left == 0)) return false;
+    const int moment = Moment(c, position, false);
+    if (meets == Meets::kRootFirst) Before(root_clock, root.came, moment);
+    if (meets == Meets::kRootLast) After(root_clock, root.left, moment);
+    for (const auto& [clock, span] : spans) {
+      if (meets != Meets::kRootFirst) Before(clock, span.came, moment);
+      if (meets != Meets::kRootLast && span.left != 0) After(clock, span.left, moment);
     }
     return true;
   }
@@ -160,10 +208,12 @@ class Builder {
       size_t used = 0;
       for (size_t i = 0; i < n && used < instances_; ++i) {
         const size_t back = newest_ ? i : n - 1 - i;
-        if (!Done(*receives[back]) || sends[back]->raw.entered_ns() == 0) continue;
-        const int moment = out_.nodes++;
-        Before(ClockOf(from), sends[back]->raw.entered_ns(), moment);
-        After(ClockOf(to), receives[back]->raw.finished_ns(), moment);
+        const Op &send = *sends[back], &receive = *receives[back];
+        if (!Done(receive) || !Timed(send)) continue;
+        if (send.raw.count() != receive.raw.count() || send.raw.datatype() != receive.raw.datatype()) continue;
+        const int moment = Moment(c, receive.raw.position(), true);
+        Before(ClockOf(from), Came(c, from, send), moment);
+        After(ClockOf(to), Left(c, to, receive), moment);
         ++used;
       }
     }
@@ -181,18 +231,19 @@ class Builder {
   }
 
   const Job& job_;
+  const GpuClocks& gpus_;
   const std::vector<int>& clock_of_;
   const bool newest_;
   const size_t instances_;
-  std::vector<int64_t> reference_;
   std::map<int, std::vector<const MessageCount*>> messages_;  // by communicator
   ClockBounds out_;
 };
 
 }  // namespace
 
-ClockBounds BoundsOf(const Job& job, int clocks, const std::vector<int>& clock_of, bool newest, size_t instances) {
-  return Builder(job, clocks, clock_of, newest, instances).Take();
+ClockBounds BoundsOf(const Job& job, const GpuClocks& gpus, int clocks, const std::vector<int>& clock_of, bool newest,
+                     size_t instances) {
+  return Builder(job, gpus, clocks, clock_of, newest, instances).Take();
 }
 
 std::vector<int64_t> ApartNs(const Job& job, const std::vector<int>& clock_of, size_t clocks) {

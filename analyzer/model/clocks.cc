@@ -1,60 +1,37 @@
 #include "analyzer/model/clocks.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
-#include "analyzer/model/clock_bounds.h"
-#include "analyzer/model/ranks_text.h"
+#include "analyzer/model/clock_words.h"
 #include "analyzer/model/safe_math.h"
 
 namespace ringscope::model {
 namespace {
 
-// Shortest paths from `from` along "a <= b + bound" (or against it). False: a cycle of negative length.
-bool Relax(int nodes, const std::vector<Bound>& bounds, int from, bool forward, std::vector<std::optional<int64_t>>* best) {
-  best->assign(static_cast<size_t>(nodes), std::nullopt);
-  (*best)[static_cast<size_t>(from)] = 0;
-  // Paths alternate between clocks and operations, so that they are short; what still moves after as many rounds as there are
-  // nodes goes around a cycle.
-  const int rounds = std::min(nodes, 512) + 1;
-  for (int round = 0; round < rounds; ++round) {
-    bool moved = false;
-    for (const Bound& bound : bounds) {
-      const std::optional<int64_t>& at = (*best)[static_cast<size_t>(forward ? bound.b : bound.a)];
-      std::optional<int64_t>& to = (*best)[static_cast<size_t>(forward ? bound.a : bound.b)];
-      if (!at) continue;
-      const int64_t reached = SatAdd(*at, bound.bound_ns);
-      if (to && *to <= reached) continue;
-      to = reached;
-      moved = true;
-    }
-    if (!moved) return true;
-    if (*(*best)[static_cast<size_t>(from)] < 0) return false;
-  }
-  return false;
-}
-
 // One clock of the job.
 struct Clock {
-  std::string key;
   std::vector<Process*> processes;
   int64_t wall_ns = 0;  // wall clock minus monotonic clock
   int64_t read_ns = 0;  // when that was read, monotonic clock
+  int64_t set_ns = 0;   // by how much the wall clock was set while the job ran
 };
+
+int64_t WallMinusMonotonic(const trace::Clock& c) { return SatSub(c.realtime_ns(), c.monotonic_ns()); }
 
 std::vector<Clock> ClocksOf(Job* job) {
   std::map<std::string, Clock> by_key;
   for (Process& p : job->processes) {
     if (p.trace.has_dump() || !p.trace.has_clock()) continue;
     const std::string& boot = p.trace.process().boot_id();
-    Clock& clock = by_key[boot.empty() ? "host " + p.host : boot];
-    clock.processes.push_back(&p);
+    by_key[boot.empty() ? "host " + p.host : boot].processes.push_back(&p);
   }
   std::vector<Clock> clocks;
   for (auto& [key, clock] : by_key) {
@@ -63,151 +40,218 @@ std::vector<Clock> ClocksOf(Job* job) {
     for (const Process* p : clock.processes) {
       if (p->trace.clock().monotonic_ns() > newest->trace.clock().monotonic_ns()) newest = p;
     }
-    clock.key = key;
-    clock.read_ns = newest->trace.clock().monotonic_ns();
-    clock.wall_ns = SatSub(newest->trace.clock().realtime_ns(), newest->trace.clock().monotonic_ns());
+    const trace::Clock& read = newest->trace.clock();
+    clock.read_ns = read.monotonic_ns();
+    clock.wall_ns = WallMinusMonotonic(read);
+    if (read.first_realtime_ns() != 0)
+      clock.set_ns = SatSub(clock.wall_ns, SatSub(read.first_realtime_ns(), read.first_monotonic_ns()));
     clocks.push_back(std::move(clock));
   }
   return clocks;
 }
 
-// Where the clocks stand at one moment: how much each is ahead of the reference's wall clock.
+// Where the clocks stand at one moment, against one of them.
 struct Standing {
+  int reference = 0;
   std::vector<Interval> intervals;
-  std::vector<int64_t> at_ns;  // ClockBounds
+  ClockBounds bounds;
+  Settled settled;
 };
-std::optional<Standing> Ahead(const Job& job, const std::vector<Clock>& clocks, const std::vector<int>& clock_of, bool newest) {
-  for (size_t instances = kClockInstances; instances > 0; instances /= 4) {
-    const ClockBounds bounds = BoundsOf(job, static_cast<int>(clocks.size()), clock_of, newest, instances);
-    if (auto solved = Solve(bounds.nodes, bounds.bounds, 0)) {
-      solved->resize(clocks.size());
-      return Standing{*std::move(solved), bounds.at_ns};
+
+// The clock against which most others are bounded, and those best: of the ones that did most together with others.
+std::optional<std::pair<int, std::vector<Interval>>> Best(const ClockBounds& b, size_t clocks, int wanted) {
+  std::vector<std::pair<int64_t, int>> busy;
+  for (size_t i = 0; i < clocks; ++i) busy.emplace_back(0, static_cast<int>(i));
+  for (const Bound& bound : b.bounds) {
+    for (const int node : {bound.a, bound.b}) {
+      if (static_cast<size_t>(node) < clocks) --busy[static_cast<size_t>(node)].first;
     }
   }
-  return std::nullopt;
-}
-
-int64_t Unbound(const Process& p) {
-  const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 3600.0);
-  return stall == 0 ? kUnboundClockNs : std::min(kUnboundClockNs, static_cast<int64_t>(stall * kUnboundShareOfStall * 1e9));
-}
-
-std::string Seconds(int64_t ns) {
-  const double s = std::abs(static_cast<double>(ns)) / 1e9;
-  return s >= 1 ? absl::StrFormat("%.1f s", s) : absl::StrFormat("%.0f ms", s * 1e3);
-}
-
-// Wider than this a drift says nothing: oscillators stay within 100 ppm.
-constexpr double kDriftWorthSayingPpm = 400;
-// How much a wall clock must be off before people are told: they read logs by it.
-constexpr int64_t kWorthSayingNs = 100'000'000;
-
-void Say(const std::vector<HostClock>& clocks, Notes* notes) {
-  std::vector<std::string> off;
-  for (const HostClock& c : clocks) {
-    if (c.error_ns < 0 || std::abs(c.ahead_ns) < kWorthSayingNs || std::abs(c.ahead_ns) <= 2 * c.error_ns) continue;
-    off.push_back(absl::StrCat(c.host, " ", Seconds(c.ahead_ns), c.ahead_ns > 0 ? " ahead" : " behind"));
+  std::sort(busy.begin(), busy.end());
+  std::optional<std::pair<int, std::vector<Interval>>> best;
+  std::pair<size_t, int64_t> best_score;
+  constexpr size_t kTried = 4;
+  for (size_t i = 0, tried = 0; i < busy.size() && tried < kTried; ++i) {
+    if (wanted >= 0 && busy[i].second != wanted) continue;
+    // One that is bounded already by the best so far would bound the same.
+    if (best && best->second[static_cast<size_t>(busy[i].second)].low && best->second[static_cast<size_t>(busy[i].second)].high && i >= 2)
+      continue;
+    ++tried;
+    auto solved = Solve(b.nodes, b.bounds, busy[i].second);
+    if (!solved) return std::nullopt;
+    std::pair<size_t, int64_t> score{0, 0};
+    for (size_t k = 0; k < clocks; ++k) {
+      const Interval& in = (*solved)[k];
+      if (!in.low || !in.high) continue;
+      ++score.first;
+      score.second = SatSub(score.second, SatSub(*in.high, *in.low));
+    }
+    solved->resize(clocks);
+    if (best && score <= best_score) continue;
+    best_score = score;
+    best.emplace(busy[i].second, *std::move(solved));
   }
-  if (off.empty()) return;
-  constexpr size_t kNamed = 4;
-  std::string text = "wall clocks of hosts differ (times in their logs do, too): ";
-  for (size_t i = 0; i < off.size() && i < kNamed; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", off[i]);
-  if (off.size() > kNamed) absl::StrAppend(&text, " and ", off.size() - kNamed, " more");
-  notes->Add(absl::StrCat(text, "; here all times are aligned by what the ranks did together"));
+  return best;
 }
 
-// Operations at the two ends of what was recorded tell how fast the clocks drift apart.
-void Drift(const std::vector<Interval>& now, const std::vector<Interval>& then, const std::vector<int64_t>& apart_ns,
-           std::vector<HostClock>* clocks) {
-  for (size_t i = 1; i < clocks->size(); ++i) {
-    if (!now[i].low || !now[i].high || !then[i].low || !then[i].high || apart_ns[i] <= 0) continue;
+std::optional<Standing> Stand(const Job& job, const GpuClocks& gpus, size_t clocks, const std::vector<int>& clock_of, bool newest,
+                              int reference) {
+  Standing s;
+  s.bounds = BoundsOf(job, gpus, static_cast<int>(clocks), clock_of, newest, kClockInstances);
+  s.settled = DropContradictions(static_cast<int>(clocks), s.bounds.nodes, s.bounds.age_ns, &s.bounds.bounds);
+  auto best = Best(s.bounds, clocks, reference);
+  if (!best) return std::nullopt;
+  s.reference = best->first;
+  s.intervals = std::move(best->second);
+  return s;
+}
+
+// Operations at the two ends of what was recorded tell how fast the clocks drift apart, and whether one jumped between.
+void Drift(const std::vector<Clock>& clocks, const Standing& now, const Standing& then, const std::vector<int64_t>& apart_ns,
+           std::vector<HostClock>* found) {
+  std::vector<std::pair<size_t, int64_t>> jumps;
+  for (size_t i = 0; i < found->size(); ++i) {
+    const Interval &late = now.intervals[i], &early = then.intervals[i];
+    if (static_cast<int>(i) == now.reference || !late.low || !late.high || !early.low || !early.high || apart_ns[i] <= 0) continue;
     // Offsets are corrections: a clock that runs fast needs a smaller one later.
-    const double fastest = static_cast<double>(SatSub(*then[i].high, *now[i].low)) / static_cast<double>(apart_ns[i]) * 1e6;
-    const double slowest = static_cast<double>(SatSub(*then[i].low, *now[i].high)) / static_cast<double>(apart_ns[i]) * 1e6;
-    if (fastest - slowest > kDriftWorthSayingPpm) continue;
-    HostClock& clock = (*clocks)[i];
+    const int64_t most = SatSub(*early.high, *late.low), least = SatSub(*early.low, *late.high);
+    const double fastest = static_cast<double>(most) / static_cast<double>(apart_ns[i]) * 1e6;
+    const double slowest = static_cast<double>(least) / static_cast<double>(apart_ns[i]) * 1e6;
+    HostClock& clock = (*found)[i];
+    if (slowest > kMostDriftPpm || fastest < -kMostDriftPpm) {
+      jumps.push_back({i, SatAdd(least, SatSub(most, least) / 2)});
+      for (Process* p : clocks[i].processes) {
+        p->time.jumped_ns = now.bounds.at_ns[i];
+        p->time.jump_ns = std::max(most, SatSub(0, least));
+      }
+      continue;
+    }
+    if (fastest - slowest > 2 * kMostDriftPpm) continue;  // says nothing
     clock.has_drift = true;
     clock.drift_ppm = (fastest + slowest) / 2;
     clock.drift_error_ppm = (fastest - slowest) / 2;
   }
+  HostClock& reference = (*found)[static_cast<size_t>(now.reference)];
+  if (found->size() > 2 && 2 * jumps.size() >= found->size()) {
+    // All others against this one: it was this one.
+    reference.doubt = JumpText(reference.host, "the others", SatSub(0, jumps.front().second));
+    return;
+  }
+  for (const auto& [clock, by] : jumps) (*found)[clock].doubt = JumpText((*found)[clock].host, reference.host, by);
+}
+
+// What is wrong with one clock after what the job did together is heard.
+struct Placed {
+  int64_t correction = 0;  // of the wall clock, to get the reference's
+  int64_t error = 0;
+  bool bounded = false;    // by operations, on both sides
+};
+
+// In terms of the monotonic clocks, `in` bounds the job's time minus the clock; its wall clock says `believed`.
+Placed Place(const Interval& in, int64_t believed) {
+  const int64_t low = in.low.value_or(std::numeric_limits<int64_t>::min()), high = in.high.value_or(std::numeric_limits<int64_t>::max());
+  Placed placed;
+  int64_t value = std::clamp(believed, low, high);
+  placed.bounded = in.low && in.high;
+  const bool wide = !placed.bounded || SatSub(high, low) > 2 * kUnboundClockNs;
+  if (wide) {
+    // Its own time is worth more than bounds that hardly bind; where they contradict it, it is at their edge.
+    placed.bounded = false;
+    placed.error = kUnboundClockNs;
+  } else {
+    if (value != believed || SatSub(high, low) < kKeptClockNs) value = SatAdd(low, SatSub(high, low) / 2);
+    placed.error = std::max(SatSub(high, value), SatSub(value, low));
+  }
+  placed.correction = SatSub(value, believed);
+  return placed;
+}
+
+int64_t Middle(std::vector<int64_t> values) {
+  const auto at = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// Signs of life came in by each record's own anchor; the clock's counts now.
+void MoveSigns(int64_t shift, Process* p) {
+  const trace::Trace& t = p->trace;
+  if (p->read_realtime_ns != 0) p->read_realtime_ns = SatAdd(p->read_realtime_ns, shift);
+  const int64_t newest = std::max({t.written_ns(), t.liveness().heartbeat_ns(), t.liveness().last_callback_ns()});
+  if (newest > 0) {
+    p->last_sign_ns = p->ToRealtime(newest);
+  } else if (p->last_sign_ns != 0) {
+    p->last_sign_ns = SatAdd(p->last_sign_ns, shift);
+  }
+  p->end_ns = p->last_sign_ns;
 }
 
 }  // namespace
 
-std::optional<std::vector<Interval>> Solve(int nodes, const std::vector<Bound>& bounds, int reference) {
-  std::vector<std::optional<int64_t>> above, below;
-  if (!Relax(nodes, bounds, reference, true, &above) || !Relax(nodes, bounds, reference, false, &below)) return std::nullopt;
-  std::vector<Interval> intervals(static_cast<size_t>(nodes));
-  for (size_t i = 0; i < intervals.size(); ++i) {
-    intervals[i].high = above[i];
-    if (below[i]) intervals[i].low = SatSub(0, *below[i]);
-    if (intervals[i].low && intervals[i].high && *intervals[i].low > *intervals[i].high) return std::nullopt;
-  }
-  return intervals;
-}
-
 void AlignClocks(Job* job, Notes* notes) {
   std::vector<Clock> clocks = ClocksOf(job);
-  if (clocks.size() < 2) return;
+  const size_t n = clocks.size();
+  if (job->processes.size() > 1) {
+    for (Process& p : job->processes) p.time.error_ns = kUnboundClockNs, p.time.assumed = true;
+  }
   std::vector<int> clock_of(job->processes.size(), -1);
-  for (size_t i = 0; i < clocks.size(); ++i) {
+  std::vector<HostClock> found(n);
+  for (size_t i = 0; i < n; ++i) {
+    found[i].host = clocks[i].processes.front()->host;
+    found[i].boot_id = clocks[i].processes.front()->trace.process().boot_id();
     for (const Process* p : clocks[i].processes) clock_of[static_cast<size_t>(p->index)] = static_cast<int>(i);
   }
-  const auto now = Ahead(*job, clocks, clock_of, true);
-  if (!now)
-    notes->Add(
-        "the clocks of the hosts cannot be aligned: what the ranks did together contradicts itself (a clock that stood still?)");
-  // Corrections: what is added to a host's wall clock to get that of the reference.
-  std::vector<int64_t> corrections(clocks.size(), 0);
-  std::vector<HostClock> found(clocks.size());
-  for (size_t i = 0; i < clocks.size(); ++i) {
-    HostClock& clock = found[i];
-    clock.host = clocks[i].processes.front()->host;
-    clock.boot_id = clocks[i].processes.front()->trace.process().boot_id();
-    clock.error_ns = i == 0 ? 0 : -1;
-    if (!now || i == 0) continue;
-    // In terms of the monotonic clocks, value(i) = job time - monotonic; the wall clocks say wall(i).
-    const int64_t believed = SatSub(clocks[i].wall_ns, clocks[0].wall_ns);
-    const Interval& in = now->intervals[i];
-    int64_t value = believed;
-    if (in.low && in.high && (believed < *in.low || believed > *in.high)) {
-      value = SatAdd(*in.low, SatSub(*in.high, *in.low) / 2);
-    } else if (in.low && believed < *in.low) {
-      value = *in.low;
-    } else if (in.high && believed > *in.high) {
-      value = *in.high;
-    }
-    corrections[i] = SatSub(value, believed);
-    if (in.low && in.high) {
-      // The bounds are those of the newest operation; since then the clocks went their own ways.
-      const double since = std::abs(static_cast<double>(SatSub(clocks[i].read_ns, now->at_ns[i])));
-      clock.error_ns =
-          SatAdd(std::max(SatSub(*in.high, value), SatSub(value, *in.low)), static_cast<int64_t>(since * kDriftPpm * 1e-6));
-    }
-  }
-  // The job's time is that of the wall clocks in the middle, so that one wrong clock does not move all others.
-  std::vector<int64_t> sorted = corrections;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
-  const int64_t middle = sorted[sorted.size() / 2];
-  std::vector<int64_t> apart(clocks.size(), 0);
-  if (now) {
-    if (const auto then = Ahead(*job, clocks, clock_of, false)) {
-      apart = ApartNs(*job, clock_of, clocks.size());
-      Drift(now->intervals, then->intervals, apart, &found);
-    }
-  }
-  for (size_t i = 0; i < clocks.size(); ++i) {
-    const int64_t shift = SatSub(corrections[i], middle);
-    found[i].ahead_ns = SatSub(0, shift);
-    for (Process* p : clocks[i].processes) {
-      p->clock_shift_ns = shift;
-      p->clock_error_ns = found[i].error_ns < 0 ? Unbound(*p) : found[i].error_ns;
-      for (int64_t* time : {&p->last_sign_ns, &p->end_ns, &p->read_realtime_ns}) {
-        if (*time != 0) *time = SatAdd(*time, shift);
+  std::optional<Standing> now;
+  if (n > 1) {
+    const GpuClocks gpus(*job);
+    now = Stand(*job, gpus, n, clock_of, true, -1);
+    if (!now) {
+      notes->Add("the clocks of the hosts cannot be aligned: what the ranks did together contradicts itself");
+    } else {
+      const Jump jump = SayContradictions(*job, now->bounds, now->settled, n, &found, notes);
+      for (const int clock : jump.clocks) {
+        for (Process* p : clocks[static_cast<size_t>(clock)].processes) {
+          p->time.jumped_ns = SatSub(now->bounds.at_ns[static_cast<size_t>(clock)], jump.age_ns);
+          p->time.jump_ns = jump.by_ns;
+        }
       }
+      const auto then = Stand(*job, gpus, n, clock_of, false, now->reference);
+      if (then) Drift(clocks, *now, *then, ApartNs(*job, clock_of, n), &found);
     }
   }
-  Say(found, notes);
+  const size_t reference = now ? static_cast<size_t>(now->reference) : 0;
+  std::vector<Placed> placed(n);
+  std::vector<int64_t> corrections(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    if (n > 1 && i != reference)
+      placed[i] = Place(now ? now->intervals[i] : Interval{}, SatSub(clocks[i].wall_ns, clocks[reference].wall_ns));
+    corrections[i] = placed[i].correction;
+  }
+  if (n > 1) found[reference].reference = true;
+  // The job's time is that of the wall clocks in the middle, so that one wrong clock does not move all others.
+  const int64_t middle = n > 0 ? Middle(corrections) : 0;
+  for (size_t i = 0; i < n; ++i) {
+    const bool bounded = placed[i].bounded && now && now->bounds.at_ns[i] != 0;
+    const int64_t at = bounded ? now->bounds.at_ns[i] : clocks[i].read_ns;
+    const int64_t shift = SatSub(corrections[i], middle);
+    for (Process* p : clocks[i].processes) {
+      ClockMap& map = p->time;
+      map.clock = static_cast<int>(i);
+      map.at_ns = at;
+      map.job_ns = SatAdd(SatAdd(at, clocks[i].wall_ns), shift);
+      map.error_ns = placed[i].error;
+      // Since the newest operation the clocks went their own ways.
+      map.growth_ppm = bounded ? kDriftPpm : 0;
+      map.assumed = n > 1 && i != reference && !bounded;
+      MoveSigns(shift, p);
+    }
+    HostClock& clock = found[i];
+    clock.ahead_ns = SatSub(0, shift);
+    const double since = std::abs(static_cast<double>(SatSub(clocks[i].read_ns, at)));
+    clock.error_ns = i == reference ? 0 : bounded ? SatAdd(placed[i].error, static_cast<int64_t>(since * kDriftPpm * 1e-6)) : -1;
+    SaySet(clock, clocks[i].set_ns, notes);
+  }
+  if (n < 2) return;
+  SayOff(found, notes);
   job->clocks = std::move(found);
 }
 

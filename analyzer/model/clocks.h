@@ -4,42 +4,34 @@
 // differences: nobody leaves an all-to-all collective before the last has entered it, and nobody has received before the other
 // side has sent. Each such pair of times on two hosts is a bound on one side; over many operations both sides close. Where they
 // leave room, the wall clock is believed; where they contradict it, they win.
+//
+// Not used: the proxies' steps (a receive after its send, a send after its credit), which would close the bounds to a network round
+// trip. Only stream files hold times of single steps, and those are no part of a job.
 #ifndef RINGSCOPE_ANALYZER_MODEL_CLOCKS_H_
 #define RINGSCOPE_ANALYZER_MODEL_CLOCKS_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "analyzer/model/build.h"
+#include "analyzer/model/clock_bounds.h"
+#include "analyzer/model/clock_graph.h"
 #include "analyzer/model/model.h"
 
 namespace ringscope::model {
 
-// What is assumed of a wall clock that nothing bounds: hosts without synchronisation were seen seconds apart. But no more than
-// this share of the stall time: who asks for stalls of two seconds has clocks that agree.
+// What is assumed of a wall clock that nothing bounds: hosts without synchronisation were seen seconds apart.
 inline constexpr int64_t kUnboundClockNs = 5'000'000'000;
-inline constexpr double kUnboundShareOfStall = 0.25;
-// Two oscillators of 50 ppm against each other: what bounds of an earlier time lose as they age.
-inline constexpr double kDriftPpm = 100;
+// A wall clock that NTP keeps is not further off than this: within tighter bounds it says less than their middle.
+inline constexpr int64_t kKeptClockNs = 20'000'000;
 // Newest operations of a communicator that are looked at, for each of the two moments that a drift takes.
 inline constexpr size_t kClockInstances = 32;
+// Two clocks that drift apart by more did not drift: one of them jumped. (Oscillators: 50 ppm each; NTP may add as much.)
+inline constexpr double kMostDriftPpm = 200;
 
-// "value(a) - value(b) <= bound", for the offsets of two clocks or the (unknown) moment of an operation.
-struct Bound {
-  int a = 0, b = 0;
-  int64_t bound_ns = 0;
-};
-struct Interval {
-  std::optional<int64_t> low, high;
-};
-// Bounds of value(i) - value(reference) that follow from all bounds together (shortest paths). nullopt: they contradict each
-// other.
-std::optional<std::vector<Interval>> Solve(int nodes, const std::vector<Bound>& bounds, int reference);
-
-// Fills Job::clocks and the processes' clock_shift_ns and clock_error_ns, and moves their signs of life accordingly. After the
-// operations are known, before life is judged. Processes that share a boot share a clock; dumps of PyTorch's flight recorder have
-// only wall clocks and stay as they are.
+// Fills Job::clocks and the processes' ClockMap, and puts their signs of life into the job's time. After the operations are known,
+// before life is judged. Processes that share a boot share a clock. Dumps of PyTorch's flight recorder have only wall clocks and
+// stay as they are, as far off as an unbound clock.
 void AlignClocks(Job* job, Notes* notes);
 
 }  // namespace ringscope::model

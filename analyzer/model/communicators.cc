@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analyzer/model/build.h"
+#include "analyzer/model/creation_times.h"
 #include "analyzer/model/instances.h"
 #include "analyzer/model/safe_math.h"
 
@@ -77,15 +78,18 @@ void Place(const Sequence& sequence, std::vector<Instance>* instances) {
 void JoinCommunicators(Job* job, Notes* notes) {
   std::map<std::pair<uint64_t, uint32_t>, std::map<std::pair<int, uint32_t>, Sequence>> keys;
   std::vector<Entry> untold;
+  const std::vector<int64_t> shifts = CreationShifts(*job);
   for (const Process& p : job->processes) {
     std::vector<const trace::Communicator*> in_order;
     for (const auto& c : p.trace.communicators()) in_order.push_back(&c);
     std::stable_sort(in_order.begin(), in_order.end(),
                      [](auto* a, auto* b) { return a->ordinal() < b->ordinal(); });
     for (const auto* c : in_order) {
+      const int64_t created =
+          c->created_ns() == 0 ? 0 : SatAdd(p.ToRealtime(c->created_ns()), shifts[static_cast<size_t>(p.index)]);
       // Tables v1-v3 tell neither id nor rank nor size at init.
       if (c->profiler_api() != 0 && c->profiler_api() < 4) {
-        untold.push_back({p.index, c, p.ToRealtime(c->created_ns())});
+        untold.push_back({p.index, c, created});
         continue;
       }
       if (c->n_ranks() == 0 || c->rank() >= c->n_ranks() || c->n_ranks() > kMaxCommRanks) {
@@ -94,7 +98,7 @@ void JoinCommunicators(Job* job, Notes* notes) {
         continue;
       }
       keys[{c->comm_id(), c->n_ranks()}][{p.index, c->rank()}].push_back(
-          {p.index, c, p.ToRealtime(c->created_ns())});
+          {p.index, c, created});
     }
   }
   std::vector<std::pair<int64_t, Communicator>> made;

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "analyzer/model/build.h"
+#include "analyzer/model/job_time.h"
 #include "analyzer/model/safe_math.h"
 
 namespace ringscope::model {
@@ -25,7 +26,7 @@ constexpr int64_t kStarved = kSecond / 4;
 struct Witness {
   const Process* observer = nullptr;
   const trace::Sibling* saw = nullptr;
-  int64_t checked = 0;  // CLOCK_REALTIME
+  JobTime checked;
 };
 
 std::string Seconds(int64_t ns) { return absl::StrFormat("%.1f s", static_cast<double>(ns) / 1e9); }
@@ -35,10 +36,10 @@ std::string Name(const Process& p) {
   return absl::StrCat("pid ", p.trace.process().pid(), " on ", p.host);
 }
 
-// How much earlier than the others' a heartbeat must stop to mean something. Clocks that are not sure put it in doubt.
+// How much earlier than the others' a heartbeat must stop to mean something.
 int64_t Window(const Process& p) {
   const double heartbeat = std::clamp(p.trace.settings().heartbeat_seconds(), 0.0, 3600.0);
-  return SatAdd(std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9)), p.clock_error_ns);
+  return std::max(kSecond, static_cast<int64_t>(3 * heartbeat * 1e9));
 }
 
 bool EndedInOrder(const Process& p) {
@@ -56,9 +57,12 @@ class Judge {
     std::vector<int64_t> signs;
     for (const Process& p : job_.processes) {
       if (p.last_sign_ns != 0) {
-        const int64_t surely = SatSub(p.last_sign_ns, p.clock_error_ns);
+        const JobTime sign = LastSignOf(p);
+        const int64_t surely = SatSub(sign.ns, sign.error_ns);
         signs.push_back(surely);
         newest_ = std::max(newest_, surely);
+        int64_t& here = newest_of_[sign.clock];
+        here = std::max(here, sign.ns);
       }
       int64_t& starved = starved_[p.host];
       starved = std::max(starved, p.trace.liveness().starved_ns());
@@ -93,9 +97,10 @@ class Judge {
 
   void Observe(const Process& observer, const trace::Trace& record) {
     for (const auto& s : record.siblings()) {
-      Witness w = {&observer, &s, observer.ToRealtime(s.checked_ns())};
+      Witness w = {&observer, &s, ToJobTime(observer, s.checked_ns())};
       Witness& newest = witnesses_[Key(s.pid(), s.nonce(), s.start_ticks_low())];
-      if (newest.saw == nullptr || w.checked > newest.checked) newest = w;
+      // Neighbours share a clock.
+      if (newest.saw == nullptr || w.checked.ns > newest.checked.ns) newest = w;
     }
   }
 
@@ -106,7 +111,7 @@ class Judge {
     if (EndedInOrder(p)) return Say(Life::kExited, "it ran exit()", why);
     const bool early = SilentEarly(p);
     const auto seen = witnesses_.find(KeyOf(p.trace.process()));
-    if (seen != witnesses_.end() && seen->second.checked >= p.last_sign_ns) {
+    if (seen != witnesses_.end() && AfterAtLeast(LastSignOf(p), seen->second.checked) >= 0) {
       const Life life = Witnessed(p, seen->second, early, why);
       if (life != Life::kUnknown) return life;
     }
@@ -124,13 +129,13 @@ class Judge {
                               " ended in order after its last sign of life, it did not"),
                  why);
     }
-    if (early && SatSub(newest_, p.last_sign_ns) <= Window(p) + Lag(p)) {
+    if (early && NewestAfter(p) <= Window(p) + Lag(p)) {
       return Say(Life::kUnknown,
                  "its heartbeat stopped before the others', but threads wait long for a processor on its host", why);
     }
     if (early) {
       return Say(Life::kGoneOrFrozen,
-                 absl::StrCat("its heartbeat stopped ", Seconds(SatSub(newest_, p.last_sign_ns)),
+                 absl::StrCat("its heartbeat stopped ", Earlier(p),
                               " before the newest sign of life of the others, without a clean end"),
                  why);
     }
@@ -150,8 +155,7 @@ class Judge {
       return Life::kFrozen;
     }
     if (WaitsForFiles(p, why)) return Life::kRunning;
-    const int64_t now = p.read_realtime_ns != 0 ? p.read_realtime_ns : newest_;
-    const int64_t age = SatSub(now, p.last_sign_ns);
+    const int64_t age = p.read_realtime_ns != 0 ? SatSub(p.read_realtime_ns, p.last_sign_ns) : NewestAfter(p);
     if (p.last_sign_ns != 0 && age > Window(p) + Lag(p)) {
       *why = absl::StrCat("it exists (its flight file is locked), but its heartbeat is ",
                           Seconds(age), " old");
@@ -177,7 +181,8 @@ class Judge {
   // to have ended together.
   Life Witnessed(const Process& p, const Witness& w, bool early, std::string* why) const {
     const std::string who = Name(*w.observer);
-    const bool lived_on = SatSub(w.observer->last_sign_ns, p.last_sign_ns) > Window(p);
+    const bool lived_on = AfterAtLeast(LastSignOf(p), LastSignOf(*w.observer)) > Window(p);
+    const int64_t after = SatSub(w.checked.ns, p.last_sign_ns);
     switch (w.saw->state()) {
       case trace::Sibling::EXITED:
         *why = absl::StrCat(who, " saw that it had ended in order");
@@ -185,17 +190,16 @@ class Judge {
       case trace::Sibling::GONE:
         if (!lived_on && !early) return Life::kUnknown;
         *why = absl::StrCat(who, " saw its lock free without a clean end, ",
-                            Seconds(SatSub(w.checked, p.last_sign_ns)),
-                            " after its last sign of life");
+                            Seconds(after), " after its last sign of life");
         return Life::kGone;
       case trace::Sibling::FROZEN:
         if (!lived_on && !early) return Life::kUnknown;
         if (w.saw->process_state() != "T" && w.saw->process_state() != "t" &&
-            SatSub(w.checked, p.last_sign_ns) <= Window(p) + Lag(p)) {
+            after <= Window(p) + Lag(p)) {
           return Life::kUnknown;
         }
         *why = absl::StrCat(who, " saw its lock held and its heartbeat ",
-                            Seconds(SatSub(w.checked, p.last_sign_ns)), " old");
+                            Seconds(after), " old");
         if (!w.saw->process_state().empty())
           absl::StrAppend(why, " (process state ", w.saw->process_state(), ")");
         return Life::kFrozen;
@@ -208,7 +212,7 @@ class Judge {
   Life TraceOnly(const Process& p, bool early, std::string* why) const {
     if (early) {
       *why = absl::StrCat(
-          "it lived when it wrote its trace, ", Seconds(SatSub(newest_, p.last_sign_ns)),
+          "it lived when it wrote its trace, ", Earlier(p),
           " before the newest sign of life of the others; its flight file is not among the inputs");
       return Life::kUnknown;
     }
@@ -222,8 +226,20 @@ class Judge {
     if (p.last_sign_ns == 0) return false;
     const double stall = std::clamp(p.trace.settings().stall_seconds(), 0.0, 86400.0);
     const int64_t long_window = std::max(Window(p), static_cast<int64_t>(stall * 1e9));
-    return SatSub(middle_, p.last_sign_ns) > Window(p) ||
-           SatSub(newest_, p.last_sign_ns) > long_window;
+    const JobTime sign = LastSignOf(p);
+    return SatSub(SatSub(middle_, sign.ns), sign.error_ns) > Window(p) || NewestAfter(p) > long_window;
+  }
+
+  // How much after it the newest sign of life of anybody is, at least.
+  int64_t NewestAfter(const Process& p) const {
+    const JobTime sign = LastSignOf(p);
+    const auto here = newest_of_.find(sign.clock);
+    const int64_t same = here == newest_of_.end() ? 0 : SatSub(here->second, sign.ns);
+    return std::max(same, SatSub(SatSub(newest_, sign.ns), sign.error_ns));
+  }
+  // The same for people.
+  std::string Earlier(const Process& p) const {
+    return absl::StrCat(Seconds(NewestAfter(p)), p.time.assumed ? " or more (by the hosts' own clocks)" : "");
   }
 
   struct Ended {
@@ -235,7 +251,7 @@ class Judge {
     for (const Process& other : job_.processes) {
       if (&other == &p) continue;
       ++others;
-      after += EndedInOrder(other) && other.last_sign_ns >= p.last_sign_ns ? 1 : 0;
+      after += EndedInOrder(other) && AfterAtLeast(LastSignOf(p), LastSignOf(other)) >= 0 ? 1 : 0;
     }
     ended.any = after > 0;
     ended.all = after > 0 && after == others;
@@ -252,8 +268,9 @@ class Judge {
   Job& job_;
   std::map<Key, Witness> witnesses_;
   std::map<std::string, int64_t> starved_;  // by host: longest wait of a recorder thread for a processor
-  int64_t middle_ = 0;      // median of the last signs of life
-  int64_t newest_ = 0;      // newest sign of life of any process
+  int64_t middle_ = 0;      // median of the last signs of life, each taken as early as its clock allows
+  int64_t newest_ = 0;      // newest of them
+  std::map<int, int64_t> newest_of_;  // newest sign of life, by clock
   bool lives_now_ = false;  // some process of the job exists where the files are read
 };
 

@@ -13,8 +13,8 @@ namespace ringscope::model {
 
 int64_t Process::ToRealtime(int64_t monotonic_ns) const {
   if (monotonic_ns == 0) return 0;
-  const int64_t wall = SatAdd(monotonic_ns, SatSub(trace.clock().realtime_ns(), trace.clock().monotonic_ns()));
-  return SatAdd(wall, clock_shift_ns);
+  if (time.clock >= 0) return SatAdd(time.job_ns, SatSub(monotonic_ns, time.at_ns));
+  return SatAdd(monotonic_ns, SatSub(trace.clock().realtime_ns(), trace.clock().monotonic_ns()));
 }
 
 const Op* Member::Collective(uint64_t position) const {

@@ -51,6 +51,17 @@ struct History {
   std::vector<Op> ops;
 };
 
+// From the monotonic clock of a process to the job's time (clocks.h, job_time.h).
+struct ClockMap {
+  int clock = -1;         // which clock of the job; -1: none is known, the record's own anchor counts
+  int64_t at_ns = 0;      // monotonic
+  int64_t job_ns = 0;     // the job's time at that moment
+  int64_t error_ns = 0;   // the truth lies within this of it then ...
+  double growth_ppm = 0;  // ... and loses so much with the distance from it
+  bool assumed = false;   // nothing bounds it: the error is what wall clocks may be off
+  int64_t jumped_ns = 0, jump_ns = 0;  // before this (monotonic) it may be wrong by so much more: the clock jumped; 0 it did not
+};
+
 // Newest state of one process, and what else was written about it.
 struct Process {
   int index = 0;       // in Job::processes
@@ -67,10 +78,9 @@ struct Process {
   int job_rank = -1;
   Life life = Life::kUnknown;
   std::string life_evidence;  // one sentence: who saw it, how
-  int64_t last_sign_ns = 0;   // newest heartbeat or callback, CLOCK_REALTIME
-  int64_t end_ns = 0;         // CLOCK_REALTIME at which the process was last seen
-  // Added to the wall clock of its host to get the job's time (clocks.h). `clock_error_ns`: bound of what is wrong with it.
-  int64_t clock_shift_ns = 0, clock_error_ns = 0;
+  int64_t last_sign_ns = 0;   // newest heartbeat or callback, the job's time
+  int64_t end_ns = 0;         // when the process was last seen, the job's time
+  ClockMap time;
   int64_t ToRealtime(int64_t monotonic_ns) const;  // in the job's time; 0 stays 0
 };
 
@@ -79,9 +89,11 @@ struct HostClock {
   std::string host;       // one of those that share the clock
   std::string boot_id;    // names the clock; empty: the host does
   int64_t ahead_ns = 0;   // its wall clock shows so much more than the job's time
-  int64_t error_ns = -1;  // the truth lies within this of `ahead_ns`; -1: nothing bounds it, the wall clock is believed
+  int64_t error_ns = -1;  // the truth lies within this of `ahead_ns`; -1: not bounded on both sides, the wall clock is believed there
+  bool reference = false; // the others' bounds are against this one
   bool has_drift = false;
   double drift_ppm = 0, drift_error_ppm = 0;  // against the reference host
+  std::string doubt;      // one sentence: it jumped, was set, or contradicts the others; empty: nothing of that
 };
 
 // One rank of a communicator.

@@ -99,6 +99,15 @@ std::map<JobKey, JobKey> SameJobs(const std::vector<Process>& processes,
   return leader;
 }
 
+// Groups come in order of job id and attempt. Hosts' clocks may be seconds apart: attempts of one job that ended so close to each other
+// are told by their count.
+using Group = std::pair<const JobKey, std::pair<int64_t, int>>;  // newest sign, processes
+bool NewerRun(const Group& later, const Group& than) {
+  constexpr int64_t kClocksApart = 10'000'000'000;
+  const int64_t after = SatSub(later.second.first, than.second.first);
+  return later.first.first == than.first.first ? after > -kClocksApart : after >= 0;
+}
+
 // Keeps the newest (job, attempt) of those that lie in the inputs, or the one that is asked for.
 void KeepOneJob(std::vector<Process>* processes, const std::string& incarnation, Notes* notes,
                 std::string* name, std::vector<std::string>* left_out) {
@@ -120,7 +129,7 @@ void KeepOneJob(std::vector<Process>* processes, const std::string& incarnation,
   for (auto it = groups.begin(); it != groups.end(); ++it) {
     if (!incarnation.empty() && RunLabel(it->first.first, it->first.second) != incarnation)
       continue;
-    if (keep == groups.end() || it->second.first >= keep->second.first) keep = it;
+    if (keep == groups.end() || NewerRun(*it, *keep)) keep = it;
   }
   if (keep != groups.end()) *name = JobName(keep->first);
   for (auto it = groups.begin(); it != groups.end(); ++it) {
