@@ -59,8 +59,8 @@ void CiteContext(const model::Job& job, Finding* finding) {
   }
 }
 
-// "rank 3", and whether one member spoke clearly before all others.
-const model::Event* FirstOf(const std::vector<const model::Event*>& members) {
+// The member that spoke clearly before all others: a second on one host, more than the clocks may differ between two.
+const model::Event* FirstOf(const model::Job& job, const std::vector<const model::Event*>& members) {
   if (members.size() == 1) return members[0];
   const model::Event* first = nullptr;
   for (const model::Event* e : members) {
@@ -68,7 +68,8 @@ const model::Event* FirstOf(const std::vector<const model::Event*>& members) {
     for (const model::Event* other : members) {
       if (other == e) continue;
       const auto ns = NsBetween(e->time, other->time, e->by.host == other->by.host);
-      earliest &= ns.has_value() && *ns > kSecond;
+      const bool one_log = e->where.file == other->where.file && e->by.host == other->by.host;
+      earliest &= ns.has_value() && *ns > kSecond && SurelyBefore(job, {e->time, e->by.host}, {other->time, other->by.host}, one_log);
     }
     if (earliest) first = e;
   }
@@ -131,7 +132,7 @@ std::optional<Candidate> Nvlink(const model::Job& job) {
 std::optional<Candidate> Ecc(const model::Job& job) {
   const auto members = Members(EventsOf(job, {"cuda-ecc-uncorrectable"}));
   if (members.empty()) return std::nullopt;
-  const model::Event* first = FirstOf(members);
+  const model::Event* first = FirstOf(job, members);
   const std::string who = first == nullptr ? "" : SpeakerText(first->by);
   Candidate c = Make(job, Kind::error_reported, Confidence::probable, Layer::kHardware,
                      absl::StrCat("Uncorrectable memory error on the GPU of ", who.empty() ? "a process of the job" : who),
@@ -148,7 +149,7 @@ std::optional<Candidate> Program(const model::Job& job) {
   const bool assertion = !members.empty();
   if (!assertion) members = Members(EventsOf(job, {"cuda-illegal-access", "cuda-launch-failure"}));
   if (members.empty()) return std::nullopt;
-  const model::Event* first = FirstOf(members);
+  const model::Event* first = FirstOf(job, members);
   const std::string who = first == nullptr ? "" : SpeakerText(first->by);
   Candidate c = Make(
       job, Kind::error_reported, assertion ? Confidence::probable : Confidence::possible, Layer::kProgram,

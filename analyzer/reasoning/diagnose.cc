@@ -461,6 +461,8 @@ Diagnosis Diagnose(const model::Job& job) {
     out.set_error_ms(clock.error_ns < 0 ? -1 : static_cast<double>(clock.error_ns) / 1e6);
     out.set_drift_ppm(clock.drift_ppm);
     out.set_drift_error_ppm(clock.has_drift ? clock.drift_error_ppm : -1);
+    out.set_reference(clock.reference);
+    out.set_doubt(clock.doubt);
   }
   d.set_job(job.name);
   CountRanks(job, &d);

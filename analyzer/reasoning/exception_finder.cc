@@ -11,19 +11,19 @@
 #include "analyzer/model/ranks_text.h"
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/exception_nature.h"
+#include "analyzer/reasoning/stamp_order.h"
 #include "analyzer/reasoning/text_evidence.h"
 #include "catalog/catalog.h"
 
 namespace ringscope::reasoning {
 namespace {
 
-// Whether a is certainly before b. Lines of one file stand in order; between files only clocks of one kind tell, and hosts' clocks
-// agree to seconds at best.
-bool Before(const model::Exception& a, const model::Exception& b) {
+// Whether a is certainly before b. Lines of one file stand in order; between files only clocks tell, within what they may differ by.
+bool Before(const model::Job& job, const model::Exception& a, const model::Exception& b) {
   if (a.where.file == b.where.file) return a.where < b.where;
-  constexpr int64_t kClockError = 2'000'000'000;
-  return a.time.known() && a.time.clock == b.time.clock && a.time.clock != model::Stamp::Clock::kBoot &&
-         a.time.ns < b.time.ns - kClockError;
+  constexpr int64_t kOneHost = 2'000'000'000;  // lines of several processes are written when they come to it
+  if (SameHostName(a.by.host, b.by.host)) return NsBetween(a.time, b.time, true).value_or(0) > kOneHost;
+  return SurelyBefore(job, {a.time, a.by.host}, {b.time, b.by.host});
 }
 
 // Lines by which other ranks say that a peer or a collective failed.
@@ -164,7 +164,7 @@ std::vector<Candidate> FindExceptions(const model::Job& job) {
   // Those that nothing is certainly before.
   std::vector<const Raised*> first;
   for (const Raised* r : own) {
-    const bool later = std::any_of(own.begin(), own.end(), [&](const Raised* o) { return o != r && Before(*o->shown, *r->shown); });
+    const bool later = std::any_of(own.begin(), own.end(), [&](const Raised* o) { return o != r && Before(job, *o->shown, *r->shown); });
     if (!later) first.push_back(r);
   }
   if (first.empty()) first.push_back(own[0]);

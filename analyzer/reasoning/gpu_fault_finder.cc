@@ -117,7 +117,7 @@ std::vector<Candidate> FindGpuFault(const model::Job& job) {
   if (incident.after_end_s > 0)
     absl::StrAppend(&refuted, "; the line is later than the job's own end, which may have made it visible only then");
   if (incident.order_unknown)
-    absl::StrAppend(&refuted, "; another host's fault was first: the clocks of these logs cannot be compared");
+    absl::StrAppend(&refuted, "; another host's fault was first: the clocks of these logs do not tell");
   finding.set_refuted_by(refuted);
   std::string advice = incident.action.empty() ? "" : absl::StrCat("The driver asks for: ", incident.action, " (Xid 154). ");
   if (defect != nullptr) absl::StrAppend(&advice, "Update the driver to ", defect->fixed(), " or later. ");

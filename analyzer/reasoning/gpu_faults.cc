@@ -220,6 +220,12 @@ Incident FindIncident(const model::Job& job) {
   incident.root = Root(incident.faults, begin, end);
   if (incident.root < 0) return incident;
   const GpuFault& root = incident.faults[incident.root];
+  // "First" across hosts needs clocks that tell; faults that are one moment apart are told together.
+  for (size_t i = begin; i < end; ++i) {
+    const GpuFault& other = incident.faults[i];
+    if (!Begins(root) || !Begins(other) || SameHost(root, other) || Near(root, other, kMoment)) continue;
+    incident.order_unknown |= !SurelyBefore(job, {root.fact->time, root.fact->by.host}, {other.fact->time, other.fact->by.host});
+  }
   incident.together.push_back(incident.root);
   for (size_t i = begin; i < end; ++i) {
     const GpuFault& other = incident.faults[i];

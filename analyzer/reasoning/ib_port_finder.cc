@@ -8,6 +8,7 @@
 
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/network_text.h"
+#include "analyzer/reasoning/stamp_order.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -40,9 +41,12 @@ bool Used(const model::Job& job, const std::string& device) {
          std::any_of(adapters.begin(), adapters.end(), [&](const model::AdapterUse& a) { return a.device == device; });
 }
 
-bool BeforeIn(const model::Event& a, const model::Event& b) {
-  if (a.time.known() && a.time.clock == b.time.clock && a.time.clock == model::Stamp::Clock::kRealtime)
-    return a.time.ns <= b.time.ns;
+bool BeforeIn(const model::Job& job, const model::Event& a, const model::Event& b) {
+  if (a.time.known() && a.time.clock == b.time.clock && a.time.clock == model::Stamp::Clock::kRealtime) {
+    // A failure that follows at once may bear an earlier stamp where it is another host's: then the two are one story.
+    if (a.where.file == b.where.file || SameHostName(a.by.host, b.by.host)) return a.time.ns <= b.time.ns;
+    return !SurelyBefore(job, {b.time, b.by.host}, {a.time, a.by.host});
+  }
   return a.where.file != b.where.file || a.where.line < b.where.line;
 }
 
@@ -109,7 +113,7 @@ std::vector<Candidate> FindPorts(const model::Job& job) {
 
   // The event must come before the transfer that failed.
   const bool before = error != nullptr && std::any_of(down_events.begin(), down_events.end(),
-                                                      [&](const model::Event* e) { return BeforeIn(*e, *error->event); });
+                                                      [&](const model::Event* e) { return BeforeIn(job, *e, *error->event); });
   const int kinds = !down_events.empty() + !rises.empty() + !down.empty() +
                     (FirstEvent(job, {"kernel-nic-link-down", "kernel-nic-module"}) != nullptr);
   const Confidence::Value confidence = !witness                                    ? Confidence::possible

@@ -167,6 +167,7 @@ void SeenByNeighbours(const StallAnalysis& a, std::vector<Candidate>* out) {
       for (const Process& p : a.job.processes) {
         for (const trace::Sibling& s : p.trace.siblings()) {
           if (s.rank() != job_rank) continue;
+          // Those that see a process are its neighbours: one clock.
           if (newest == nullptr || p.ToRealtime(s.checked_ns()) > observer->ToRealtime(newest->checked_ns()))
             observer = &p, newest = &s;
         }
@@ -211,10 +212,12 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
         const auto open = std::find_if(m.ops.begin(), m.ops.end(), [](const Op& op) { return Open(op); });
         if (open == m.ops.end()) continue;
         const double stall = p.trace.settings().stall_seconds() * 1e9;
-        const bool lived_on = std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
-          return other.has_record() && other.process != p.index &&
-                 static_cast<double>(a.job.processes[other.process].last_sign_ns - p.last_sign_ns) > stall;
-        });
+        const bool lived_on =
+            std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& other) {
+              return other.has_record() && other.process != p.index &&
+                     static_cast<double>(model::AfterAtLeast(
+                         model::LastSignOf(p), model::LastSignOf(a.job.processes[other.process]))) > stall;
+            });
         const bool known = std::any_of(out->begin(), out->end(), [&](const Candidate& c) {
           return std::count(c.finding.who().ranks().begin(), c.finding.who().ranks().end(), m.job_rank) > 0;
         });
@@ -279,7 +282,8 @@ void InitHang(const Job& job, std::vector<Candidate>* out) {
       }
       const double stall = p.trace.settings().stall_seconds() * 1e9;
       const bool waited = std::any_of(others.begin(), others.end(), [&](const Member* other) {
-        return static_cast<double>(job.processes[other->process].last_sign_ns - p.last_sign_ns) >= stall;
+        return static_cast<double>(model::AfterAtLeast(
+                   model::LastSignOf(p), model::LastSignOf(job.processes[other->process]))) >= stall;
       });
       if (!waited) continue;
       Candidate c;

@@ -133,7 +133,7 @@ Candidate Link(const model::Job& job, const Incident& incident, const std::vecto
   finding.set_refuted_by(absl::StrCat(
       "the line is later than the end of the job, an earlier fault of that GPU (Xid 79, 48, 119) is found, or its link state and "
       "counters are clean",
-      incident.order_unknown ? "; or another host's fault was first: the clocks of these logs cannot be compared" : ""));
+      incident.order_unknown ? "; or another host's fault was first: the clocks of these logs do not tell" : ""));
   return candidate;
 }
 

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "analyzer/model/gpu_clock.h"
+#include "analyzer/model/job_time.h"
 #include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/finders.h"
 #include "analyzer/reasoning/op_text.h"
@@ -25,23 +27,44 @@ namespace {
 
 using model::Communicator;
 using model::Job;
+using model::JobTime;
 using model::Member;
 using model::Op;
 using model::Process;
 
 struct Span {
-  int64_t begin = 0, end = 0;
+  int64_t begin = 0, end = 0;  // one clock
   int64_t length() const { return model::SatSub(end, begin); }
-  int64_t Shared(const Span& other) const {
-    return std::max<int64_t>(0,
-                             model::SatSub(std::min(end, other.end), std::max(begin, other.begin)));
+};
+
+// In the job's time.
+struct JobSpan {
+  JobTime begin, end;
+  int64_t length() const { return model::SatSub(end.ns, begin.ns); }
+  int64_t Error(const JobSpan& other) const {
+    return std::max(model::ErrorBetween(begin, other.begin), model::ErrorBetween(end, other.end));
+  }
+  int64_t Overlap(const JobSpan& other) const {
+    return model::SatSub(std::min(end.ns, other.end.ns), std::max(begin.ns, other.begin.ns));
+  }
+  // What the two share whatever the clocks, and what they may share.
+  int64_t SharedAtLeast(const JobSpan& other) const {
+    return std::max<int64_t>(0, std::min({model::SatSub(Overlap(other), Error(other)), length(), other.length()}));
+  }
+  int64_t SharedAtMost(const JobSpan& other) const {
+    return std::max<int64_t>(0, std::min({model::SatAdd(Overlap(other), Error(other)), length(), other.length()}));
   }
 };
 
-bool AtTheSameTime(const Span& a, const Span& b) {
+JobSpan InJobTime(const Process& process, const Span& span) {
+  return {model::ToJobTime(process, span.begin), model::ToJobTime(process, span.end)};
+}
+
+// May they have been? What hit several machines at once accuses no process.
+bool AtTheSameTime(const JobSpan& a, const JobSpan& b) {
   const int64_t shorter = std::min(a.length(), b.length());
   return shorter > 0 &&
-         static_cast<double>(a.Shared(b)) >= thresholds::kOverlap * static_cast<double>(shorter);
+         static_cast<double>(a.SharedAtMost(b)) >= thresholds::kOverlap * static_cast<double>(shorter);
 }
 
 bool WentOn(const Process& process) {
@@ -78,18 +101,27 @@ Freeze NoticedFreeze(const Process& process) {
           0};
 }
 
+// How long the end of a kernel was not seen, at least. By what it took on the GPU and on the host, which misses a thread that did not
+// see its start in time either; and by the GPU's timer on the host's clock, where the record holds its stamps.
+int64_t Unseen(const Op& op, const model::GpuClock* gpu) {
+  const int64_t by_length = HostDuration(op) - GpuDuration(op);  // both are >= 0
+  if (gpu == nullptr || !op.full || op.raw.gpu_finished_ns() == 0) return by_length;
+  return std::max(by_length, model::SatSub(op.raw.finished_ns(), gpu->HostLatest(op.raw.gpu_finished_ns())));
+}
+
 // A kernel that the GPU ended long before NCCL's proxy thread, which polls for it, saw the end: the
 // thread did not run. Freezes too short for the recorder thread show like this; the GPU's timer is
 // needed.
-Freeze UnseenEnd(const Job& job, const Process& process) {
+Freeze UnseenEnd(const Job& job, const model::GpuClocks& gpus, const Process& process) {
   Freeze longest;
   for (const Communicator& c : job.communicators) {
     for (const Member& m : c.members) {
       if (m.process != process.index) continue;
+      const model::GpuClock* gpu = gpus.Of(c, m);
       for (const Op& op : m.ops) {
         if (!Finished(op) || GpuDuration(op) == 0 || op.position() <= thresholds::kWarmupOperations)
           continue;
-        const int64_t unseen = HostDuration(op) - GpuDuration(op);  // both are >= 0
+        const int64_t unseen = Unseen(op, gpu);
         if (unseen < thresholds::kFreezeFloorNs || unseen <= longest.span.length()) continue;
         longest = {{model::SatSub(op.raw.finished_ns(), unseen), op.raw.finished_ns()},
                    absl::StrCat(OpText(op.raw), " (communicator ", c.Label(), ") took ",
@@ -139,9 +171,8 @@ struct Waiter {
   int64_t waited_ns = 0;
 };
 
-// Other ranks that were in an operation of a shared communicator for most of the span
-// (CLOCK_REALTIME), the longest first.
-std::vector<Waiter> Waiters(const Job& job, int process, const Span& span) {
+// Other ranks that surely were in an operation of a shared communicator for most of the span, the longest first.
+std::vector<Waiter> Waiters(const Job& job, int process, const JobSpan& span) {
   std::map<RankKey, Waiter> waiters;
   for (const Communicator& c : job.communicators) {
     if (std::none_of(c.members.begin(), c.members.end(),
@@ -152,8 +183,7 @@ std::vector<Waiter> Waiters(const Job& job, int process, const Span& span) {
       const Process& other = job.processes[m.process];
       for (const Op& op : m.ops) {
         if (!Finished(op) || op.raw.entered_ns() == 0) continue;
-        const int64_t shared = span.Shared(
-            {other.ToRealtime(op.raw.entered_ns()), other.ToRealtime(op.raw.finished_ns())});
+        const int64_t shared = span.SharedAtLeast(InJobTime(other, {op.raw.entered_ns(), op.raw.finished_ns()}));
         if (static_cast<double>(shared) < thresholds::kOverlap * static_cast<double>(span.length()))
           continue;
         Waiter& waiter = waiters[KeyOf(m)];
@@ -174,24 +204,23 @@ void Finish(Finding* finding) {
   finding->mutable_cause()->set_id("not established");
 }
 
-// Spans of CLOCK_REALTIME in which a rank was frozen, so that a stall that they explain is not told
-// twice.
-using Frozen = std::map<RankKey, Span>;
+// When a rank was frozen, so that a stall that this explains is not told twice.
+using Frozen = std::map<RankKey, JobSpan>;
 
 void FindFreezes(const Job& job, Frozen* frozen, std::vector<Candidate>* candidates) {
+  const model::GpuClocks gpus(job);
   std::vector<Freeze> freezes(job.processes.size());
-  std::vector<Span> spans(job.processes.size());  // CLOCK_REALTIME
+  std::vector<JobSpan> spans(job.processes.size());
   for (const Process& process : job.processes) {
     if (!WentOn(process)) continue;
     Freeze freeze = NoticedFreeze(process);
-    if (freeze.span.length() <= 0) freeze = UnseenEnd(job, process);
+    if (freeze.span.length() <= 0) freeze = UnseenEnd(job, gpus, process);
     if (freeze.span.length() <= 0) continue;
-    spans[process.index] = {process.ToRealtime(freeze.span.begin),
-                            process.ToRealtime(freeze.span.end)};
+    spans[process.index] = InJobTime(process, freeze.span);
     freezes[process.index] = std::move(freeze);
   }
   for (const Process& process : job.processes) {
-    const Span& span = spans[process.index];
+    const JobSpan& span = spans[process.index];
     const Freeze& freeze = freezes[process.index];
     if (span.length() <= 0 || Active(job, process.index, freeze)) continue;
     size_t all = 0, host = 0, all_too = 0, host_too = 0;

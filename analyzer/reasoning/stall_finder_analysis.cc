@@ -62,11 +62,10 @@ StallAnalysis::StallAnalysis(const model::Job& j) : job(j), input(BuildWaitInput
 
 // The operation at which the root is waited for: of several the one whose wait began first.
 void StallAnalysis::Place(const Root& root, int* comm, uint64_t* position) const {
-  std::tuple<int64_t, uint64_t, int> best{0, 0, -1};
+  std::tuple<int, uint64_t, int> best{0, 0, -1};
   const auto consider = [&](const Node& node) {
     if (node.comm < 0) return;
-    const std::tuple<int64_t, uint64_t, int> at{input.comms[node.comm].begin_ns, node.position,
-                                                node.comm};
+    const std::tuple<int, uint64_t, int> at{input.comms[node.comm].began, node.position, node.comm};
     if (std::get<2>(best) < 0 || at < best) best = at;
   };
   std::deque<std::pair<int, int>> queue;
@@ -111,7 +110,7 @@ void StallAnalysis::Group() {
     RootGroup& group = groups[it->second];
     group.roots.push_back(&root);
     group.nodes.insert(group.nodes.end(), root.nodes.begin(), root.nodes.end());
-    const auto begin = [&](int c) { return c < 0 ? 0 : input.comms[c].begin_ns; };
+    const auto begin = [&](int c) { return c < 0 ? -1 : input.comms[c].began; };
     if (std::make_pair(begin(comm), position) < std::make_pair(begin(group.comm), group.position)) {
       group.comm = comm;
       group.position = position;
@@ -120,8 +119,7 @@ void StallAnalysis::Group() {
   for (RootGroup& group : groups) FindWaiting(&group);
   // Who has waited longest first: of two independent ends that one stopped the job.
   std::stable_sort(groups.begin(), groups.end(), [this](const RootGroup& a, const RootGroup& b) {
-    return (a.comm < 0 ? 0 : input.comms[a.comm].begin_ns) <
-           (b.comm < 0 ? 0 : input.comms[b.comm].begin_ns);
+    return (a.comm < 0 ? -1 : input.comms[a.comm].began) < (b.comm < 0 ? -1 : input.comms[b.comm].began);
   });
 }
 

@@ -3,6 +3,8 @@
 #include <absl/time/civil_time.h>
 #include <absl/time/time.h>
 
+#include "analyzer/model/safe_math.h"
+
 namespace ringscope::reasoning {
 namespace {
 
@@ -44,6 +46,32 @@ std::optional<int64_t> NsBetween(const model::Stamp& a, const model::Stamp& b, b
   if (a.clock != b.clock) return std::nullopt;  // one with a zone, one without
   if (WithoutYear(a.ns) != WithoutYear(b.ns)) return Wrapped(InYear2000(b.ns) - InYear2000(a.ns), 366 * kDay);
   return b.ns - a.ns;
+}
+
+bool SameHostName(const std::string& a, const std::string& b) {
+  return !a.empty() && a.substr(0, a.find('.')) == b.substr(0, b.find('.'));
+}
+
+namespace {
+
+const model::HostClock* ClockOf(const model::Job& job, const std::string& host) {
+  for (const model::HostClock& clock : job.clocks) {
+    if (clock.error_ns >= 0 && SameHostName(clock.host, host)) return &clock;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool SurelyBefore(const model::Job& job, const Told& a, const Told& b, bool same_file) {
+  const bool same_host = same_file ? a.host == b.host : SameHostName(a.host, b.host);
+  const auto ns = NsBetween(a.time, b.time, same_host);
+  if (!ns) return false;
+  if (same_host) return *ns > 0;
+  const model::HostClock *of_a = ClockOf(job, a.host), *of_b = ClockOf(job, b.host);
+  if (of_a == nullptr || of_b == nullptr) return *ns > kHostClocksApartNs;
+  const int64_t right = model::SatSub(*ns, model::SatSub(of_b->ahead_ns, of_a->ahead_ns));
+  return right > model::SatAdd(of_a->error_ns, of_b->error_ns);
 }
 
 }  // namespace ringscope::reasoning

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/thresholds.h"
 #include "analyzer/reasoning/wait_graph_edges.h"
@@ -49,6 +50,7 @@ class InputBuilder {
       AddCommunicator(c, true);
     }
     AddHosts();
+    OrderWaits();
     for (size_t i = 0; i < out_.comms.size(); ++i) {
       if (out_.comms[i].p2p)
         AddMessages(job_, rank_of_[out_.comms[i].communicator], static_cast<int>(i), &out_);
@@ -100,14 +102,14 @@ class InputBuilder {
   // A member whose record goes on for the stall time after this call, or ends for good, has not made it.
   bool SomebodyAbsent(const Communicator& c, const Member& m, const Op& op) const {
     const model::Process& own = job_.processes[m.process];
-    const int64_t called = own.ToRealtime(op.raw.enqueued_ns());
+    const model::JobTime called = model::ToJobTime(own, op.raw.enqueued_ns());
     const auto stall = static_cast<int64_t>(std::clamp(own.trace.settings().stall_seconds(), 0.0, 86400.0) * 1e9);
     return std::any_of(c.members.begin(), c.members.end(), [&](const Member& other) {
       if (!other.has_record() || other.collectives >= op.position()) return false;
       if (other.raw != nullptr && other.raw->collectives() >= op.position()) return false;
       const model::Process& its = job_.processes[other.process];
       const bool ended = its.life == Life::kGone || its.life == Life::kFrozen || its.life == Life::kGoneOrFrozen;
-      return ended || its.last_sign_ns - called >= stall;
+      return ended || model::AfterAtLeast(called, model::LastSignOf(its)) >= stall;
     });
   }
 
@@ -170,7 +172,9 @@ class InputBuilder {
     out_.open = true;
     const int index = static_cast<int>(out_.comms.size());
     comm_of_[{c.index, p2p}] = index;
-    CommInfo info{c.index, p2p, false, 0, 0};
+    CommInfo info;
+    info.communicator = c.index;
+    info.p2p = p2p;
     graph::Comm comm;
     comm.name = c.Label();
     comm.ranks = rank_of_[c.index];
@@ -217,32 +221,31 @@ class InputBuilder {
     if (!l.stuck) return;
     info->hung = true;
     const model::Process& process = job_.processes[m.process];
-    const int64_t entered = process.ToRealtime(
-        l.op->raw.entered_ns() != 0 ? l.op->raw.entered_ns() : l.op->raw.enqueued_ns());
-    const int64_t end =
-        process.ToRealtime(m.finalized_open && m.raw ? m.raw->finalized_ns() : LastSign(process));
-    if (entered != 0 && (info->begin_ns == 0 || entered < info->begin_ns)) info->begin_ns = entered;
-    info->end_ns = std::max(info->end_ns, end);
+    info->wait.Begin(model::ToJobTime(process, l.op->raw.entered_ns() != 0 ? l.op->raw.entered_ns() : l.op->raw.enqueued_ns()));
+    info->wait.End(model::ToJobTime(process, m.finalized_open && m.raw ? m.raw->finalized_ns() : LastSign(process)));
   }
 
-  // ---- hosts The part of the wait [begin, end] that the process was there for; 1 when nothing
-  // waits.
-  double LivedShare(const RankInfo& rank, int64_t begin, int64_t end) const {
-    if (begin == 0 || end <= begin) return 1;
-    const model::Process& p = job_.processes[rank.process];
-    const int64_t sign = p.last_sign_ns != 0 ? p.last_sign_ns : p.end_ns;
-    return static_cast<double>(sign - begin) / static_cast<double>(end - begin);
+  // ---- hosts
+  // Whether the process was there for most of the wait; kUnknown where the clocks do not tell.
+  model::Truth LivedThrough(const RankInfo& rank, const WaitSpan& wait) const {
+    return wait.known() ? wait.Past(model::LastSignOf(job_.processes[rank.process]), thresholds::kLivedThrough) : model::Truth::kYes;
+  }
+
+  // Which communicators surely began to stand still before which. (Sure precedence is transitive, so whoever is surely later has
+  // more of them before it.)
+  void OrderWaits() {
+    constexpr size_t kMostCompared = 4096;
+    for (CommInfo& info : out_.comms) {
+      for (size_t i = 0; i < out_.comms.size() && i < kMostCompared; ++i)
+        info.began += out_.comms[i].wait.Before(info.wait);
+    }
   }
 
   void AddHosts() {
-    std::vector<std::pair<int64_t, int64_t>> wait(out_.ranks.size(), {0, 0});
+    std::vector<WaitSpan> wait(out_.ranks.size());
     for (const CommInfo& info : out_.comms) {
       if (!info.hung) continue;
-      for (int r : rank_of_[info.communicator]) {
-        auto& [begin, end] = wait[r];
-        if (begin == 0 || info.begin_ns < begin) begin = info.begin_ns;
-        end = std::max(end, info.end_ns);
-      }
+      for (int r : rank_of_[info.communicator]) wait[r].Join(info.wait);
     }
     FindCalls();
     std::vector<char> pending(out_.ranks.size(), 0), inside(out_.ranks.size(), 0);
@@ -266,8 +269,10 @@ class InputBuilder {
         g.host = Host::kNoRecord;
         continue;
       }
-      const bool through =
-          LivedShare(rank, wait[r].first, wait[r].second) >= thresholds::kLivedThrough;
+      // Where clocks do not tell: a death or a freeze that is seen counts; an end in order, which others may have had before it, and
+      // a record that merely ends do not.
+      const model::Truth lived = LivedThrough(rank, wait[r]);
+      const bool through = lived == model::Truth::kYes;
       switch (job_.processes[rank.process].life) {
         case Life::kFrozen:
           g.host = through ? Host::kSync : Host::kFrozen;
@@ -281,19 +286,18 @@ class InputBuilder {
         // Who aborts and leaves reacts to something; who finalized its communicators may well live
         // on without them.
         case Life::kExited:
-          g.host = through || aborted[r] || OnlyFinalized(job_.processes[rank.process])
+          g.host = lived != model::Truth::kNo || aborted[r] || OnlyFinalized(job_.processes[rank.process])
                        ? Host::kSync
                        : Host::kExited;
           break;
         case Life::kUnknown:
-          g.host = through ? Host::kSync : Host::kNoRecord;
+          g.host = lived != model::Truth::kNo ? Host::kSync : Host::kNoRecord;
           break;
         case Life::kRunning:
           g.host = Host::kSync;
           break;
       }
-      if (g.host == Host::kSync && !through &&
-          GaveUpAtOnce(static_cast<int>(r), wait[r].second - wait[r].first)) {
+      if (g.host == Host::kSync && lived == model::Truth::kNo && GaveUpAtOnce(static_cast<int>(r), wait[r].MostLength())) {
         g.host = Host::kDead;
         out_.ranks[r].inferred = true;
       }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyzer/model/job_time.h"
 #include "analyzer/model/model.h"
 #include "analyzer/reasoning/wait_graph.h"
 
@@ -27,14 +28,36 @@ struct OpOrigin {
   const model::Op* op = nullptr;
 };
 
+// How long several processes waited, from the first that began to the last that was there: between which times of the job each end lies,
+// by what the clocks may be wrong. Those of one clock are exact.
+class WaitSpan {
+ public:
+  void Begin(const model::JobTime& t);
+  void End(const model::JobTime& t);
+  void Join(const WaitSpan& other);
+  bool known() const { return begin_high_ != 0 && end_high_ != 0; }
+  int64_t MostLength() const;
+  // Whether it surely began before the other.
+  bool Before(const WaitSpan& other) const;
+  // Whether a time lies after `share` of it; kUnknown where the clocks do not tell.
+  model::Truth Past(const model::JobTime& t, double share) const;
+
+ private:
+  void OfClock(int clock);
+  bool exact() const { return clocks_ == 1; }
+  int64_t begin_low_ = 0, begin_high_ = 0, end_low_ = 0, end_high_ = 0;
+  int64_t begin_ns_ = 0, end_ns_ = 0;  // by one clock
+  int clock_ = 0, clocks_ = 0;         // clocks_: 2 stands for more
+};
+
 // Collectives, or point-to-point calls, of one communicator that has something open: a communicator
 // of the graph.
 struct CommInfo {
   int communicator = -1;
   bool p2p = false;
   bool hung = false;     // something in it stood still for the stall time
-  int64_t begin_ns = 0;  // CLOCK_REALTIME: the first operation that stands still was entered
-  int64_t end_ns = 0;    // newest sign of life of those that wait in it, or the abort
+  WaitSpan wait;   // from the entry of the first operation that stands still to the newest sign of life of those in it, or the abort
+  int began = 0;   // so many communicators surely began to stand still before it
 };
 
 // Borrows the job.

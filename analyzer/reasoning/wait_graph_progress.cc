@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyzer/model/job_time.h"
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/quiet.h"
 
 namespace ringscope::reasoning {
@@ -126,9 +128,11 @@ Standstill::Standstill(const model::Job& job) : job_(job) {
 bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
   const auto [memo, fresh] = moves_.try_emplace({c.index, position}, false);
   if (!fresh) return memo->second;
-  int64_t newest = 0;
+  model::JobTime newest;
   for (const model::Member& m : c.members) {
-    if (m.has_record()) newest = std::max(newest, job_.processes[static_cast<size_t>(m.process)].last_sign_ns);
+    if (!m.has_record()) continue;
+    const model::JobTime sign = model::LastSignOf(job_.processes[static_cast<size_t>(m.process)]);
+    if (!newest.known() || model::SatSub(sign.ns, sign.error_ns) > model::SatSub(newest.ns, newest.error_ns)) newest = sign;
   }
   for (const model::Member& m : c.members) {
     if (!m.has_record() || m.finalized_open || m.raw == nullptr) continue;
@@ -136,7 +140,7 @@ bool Standstill::Moves(const model::Communicator& c, uint64_t position) const {
     const double stall = process.trace.settings().stall_seconds() * 1e9;
     const bool lives = process.life == model::Life::kRunning || process.life == model::Life::kUnknown ||
                        process.life == model::Life::kExited;  // who ended in order had moved until then
-    if (!lives || static_cast<double>(newest - process.last_sign_ns) > stall) continue;
+    if (!lives || static_cast<double>(model::AfterAtLeast(model::LastSignOf(process), newest)) > stall) continue;
     // Later operations that move say the same: kernels of one communicator run one after the other.
     int64_t last = m.collectives > position ? m.raw->last_progress_ns() : 0;
     if (const model::Op* op = m.Collective(position)) last = std::max({last, op->raw.started_ns(), op->raw.finished_ns()});

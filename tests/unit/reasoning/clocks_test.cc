@@ -1,64 +1,83 @@
-// Wall clocks of hosts may be anything: no verdict changes with them.
+// Wall clocks of hosts may be anything, and so may the moments at which they booted: no verdict changes with them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <random>
+#include <tuple>
 
 #include "analyzer/reasoning/finder.h"
+#include "analyzer/reasoning/stamp_order.h"
 #include "tests/unit/reasoning/hang_jobs.h"
+#include "tests/unit/testing/clock_shift.h"
 
 namespace ringscope::reasoning {
 namespace {
 
 using namespace ringscope::testing;
 
-std::vector<std::string> Said(const Diagnosis& d) {
-  std::vector<std::string> said;
-  for (const Finding& f : d.findings()) {
-    if (f.kind() == Kind::none) continue;
-    said.push_back(Kind::Value_Name(f.kind()) + " " + Confidence::Value_Name(f.confidence()) + " " + f.who().ShortDebugString());
-  }
-  return said;
-}
+constexpr int64_t kSecond = 1'000'000'000;
 
-// Each host has a boot of its own, and a wall clock that is off by what `off` says.
-std::vector<model::Record> Shifted(std::vector<model::Record> records, const std::map<std::string, int64_t>& off) {
-  for (model::Record& r : records) {
-    const std::string host = r.trace.process().host();
-    r.trace.mutable_process()->set_boot_id("boot of " + host);
-    const auto at = off.find(host);
-    if (at == off.end()) continue;
-    auto& clock = *r.trace.mutable_clock();
-    clock.set_realtime_ns(clock.realtime_ns() + at->second);
-    if (clock.first_realtime_ns() != 0) clock.set_first_realtime_ns(clock.first_realtime_ns() + at->second);
-    auto& live = *r.trace.mutable_liveness();
-    if (live.heartbeat_realtime_ns() != 0) live.set_heartbeat_realtime_ns(live.heartbeat_realtime_ns() + at->second);
-    for (auto& s : *r.trace.mutable_siblings()) {
-      if (s.heartbeat_realtime_ns() != 0) s.set_heartbeat_realtime_ns(s.heartbeat_realtime_ns() + at->second);
-    }
-    if (r.read_realtime_ns != 0) r.read_realtime_ns += at->second;
-  }
-  return records;
-}
+std::vector<std::string> SaidOf(std::vector<model::Record> records) { return Said(Diagnose(model::BuildJob(std::move(records)))); }
 
-class Clocks : public ::testing::TestWithParam<int> {};
+class Clocks : public ::testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(Clocks, AreOffAndNothingChanges) {
-  const HangCase& c = HangCases()[static_cast<size_t>(GetParam())];
+  const HangCase& c = HangCases()[static_cast<size_t>(std::get<0>(GetParam()))];
   JobBuilder b(c.ranks);
   c.build(b, Same(c.ranks));
-  const std::vector<model::Record> records = Shifted(b.Records(), {});
-  const std::vector<std::string> expected = Said(Diagnose(model::BuildJob(records)));
+  b.RanksPerHost(std::get<1>(GetParam()));
+  const std::vector<model::Record> records = b.Records();
+  const std::vector<std::string> expected = SaidOf(records);
   std::mt19937 random(42);
-  std::uniform_int_distribution<int64_t> offset(-5'000'000'000, 5'000'000'000);
-  for (int round = 0; round < 10; ++round) {
-    std::map<std::string, int64_t> off;
-    for (const model::Record& r : records) off.emplace(r.trace.process().host(), offset(random));
-    EXPECT_EQ(Said(Diagnose(model::BuildJob(Shifted(b.Records(), off)))), expected) << c.name << ", round " << round;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<model::Record> shifted = records;
+    if (round % 3 != 1) ShiftWallClocks(Offsets(records, 5 * kSecond / 2, &random), &shifted);
+    if (round % 3 != 0) ShiftBoots(Offsets(records, 4'000 * kSecond, &random), &shifted);
+    EXPECT_EQ(SaidOf(std::move(shifted)), expected) << c.name << ", round " << round;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, Clocks, ::testing::Range(0, static_cast<int>(HangCases().size())));
+INSTANTIATE_TEST_SUITE_P(Cases, Clocks,
+                         ::testing::Combine(::testing::Range(0, static_cast<int>(HangCases().size())), ::testing::Values(1, 2)));
+
+// A heartbeat that stopped 3 s before the others' is no sign of anything on a host whose clock nothing bounds, and 20 s are.
+TEST(UnboundClocks, SilenceCountsBeyondWhatTheyMayDiffer) {
+  for (const double last : {97.0, 80.0}) {
+    JobBuilder b(4);
+    const CommRef w = b.Comm("world", {0, 1, 2, 3});
+    for (const int r : {0, 1, 3}) b.Coll(w, r, 1, 10).Running();
+    b.RanksPerHost(1).LastSeen(2, last);
+    const model::Job job = b.Build();
+    EXPECT_EQ(job.processes[2].life == model::Life::kGoneOrFrozen, last == 80) << last;
+    if (last == 80) {
+      EXPECT_THAT(job.processes[2].life_evidence, ::testing::HasSubstr("by the hosts' own clocks"));
+    }
+  }
+}
+
+model::Stamp At(double seconds) { return {model::Stamp::Clock::kRealtime, 1'700'000'000 * kSecond + static_cast<int64_t>(seconds * 1e9)}; }
+
+TEST(SurelyBefore, HostsWithoutRecordsMayBeFiveSecondsApart) {
+  const model::Job job;
+  const std::string a = "a", b = "b.cluster", same = "b", none;
+  EXPECT_FALSE(SurelyBefore(job, {At(0), a}, {At(4.9), b}));
+  EXPECT_TRUE(SurelyBefore(job, {At(0), a}, {At(5.1), b}));
+  EXPECT_TRUE(SurelyBefore(job, {At(0), same}, {At(0.1), b})) << "one host, one clock";
+  EXPECT_FALSE(SurelyBefore(job, {At(0), none}, {At(4.9), none})) << "who knows which hosts";
+  EXPECT_TRUE(SurelyBefore(job, {At(0), none}, {At(0.1), none}, true)) << "one log";
+  EXPECT_FALSE(SurelyBefore(job, {At(0), a}, {{model::Stamp::Clock::kBoot, 7}, b}));
+}
+
+TEST(SurelyBefore, RecordsPutTheLogsOfTheirHostsRight) {
+  model::Job job;
+  model::HostClock a, b;
+  a.host = "a", a.error_ns = 0;
+  b.host = "b", b.error_ns = 1'000'000, b.ahead_ns = 3 * kSecond;
+  job.clocks = {a, b};
+  const std::string host_a = "a", host_b = "b";
+  EXPECT_TRUE(SurelyBefore(job, {At(3.0), host_b}, {At(0.1), host_a})) << "b's clock is 3 s ahead";
+  EXPECT_FALSE(SurelyBefore(job, {At(0.1), host_a}, {At(3.0), host_b}));
+  EXPECT_FALSE(SurelyBefore(job, {At(3.0), host_b}, {At(0.0005), host_a})) << "within the error";
+}
 
 }  // namespace
 }  // namespace ringscope::reasoning

@@ -74,6 +74,21 @@ TEST(Past, KernelWhoseEndWasSeenLateWhileTheOthersWaited) {
   EXPECT_TRUE(IsWhole(found[0]));
 }
 
+// It stopped before its kernel began, so the host saw start and end at once: only the GPU's timer on the host's clock tells.
+TEST(Past, KernelOfWhichTheHostSawNothingInTime) {
+  JobBuilder b = Pause(2, 1.5);
+  for (trace::Operation& op : *b.Raw(0, 2).mutable_operations()) {
+    if (op.position() != 4) continue;
+    op.set_started_ns(OpBuilder::Ns(6.45));
+    op.set_finished_ns(OpBuilder::Ns(6.46));
+    op.set_gpu_finished_ns(OpBuilder::Ns(4.015));
+  }
+  const auto found = FindPast(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].finding.kind(), Kind::process_stopped);
+  EXPECT_THAT(RanksOf(found[0]), ElementsAre(2));
+}
+
 TEST(Past, LateRankWhoseThreadsRanIsNotStopped) {
   EXPECT_THAT(FindPast(Pause(2, 1.5).Build()),
               IsEmpty());  // it saw its kernel end in time: busy elsewhere
