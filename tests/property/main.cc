@@ -1,8 +1,9 @@
-// usage: property_jobs [--jobs N] [--seed S] [--kind NAME] [--job SEED [--write DIR]] [--verbose]
+// usage: property_jobs [--jobs N] [--seed S] [--kind NAME] [--job SEED [--write DIR]] [--verbose] [--clocks N]
 //
 // Plays random jobs with faults, diagnoses their records, and holds the answers against the labels
 // (README.md).
 #include <absl/strings/numbers.h>
+#include <absl/strings/str_join.h>
 
 #include <chrono>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "analyzer/ingest/trace_reader.h"
 #include "analyzer/reasoning/finder.h"
 #include "tests/property/score.h"
+#include "tests/unit/testing/clock_shift.h"
 
 namespace ringscope::property {
 namespace {
@@ -26,6 +28,7 @@ struct Options {
   int jobs = 500;
   uint64_t seed = 0;
   bool seed_given = false, verbose = false;
+  int clocks = 0;  // other clocks that each job is tried with
   uint64_t job = 0;
   bool one_job = false;
   std::string write;
@@ -39,11 +42,11 @@ struct OneJob {
   Label label;
 };
 
-OneJob MakeJob(uint64_t seed, FaultKind only) {
+OneJob MakeJob(uint64_t seed, FaultKind only, double apart_seconds = -1) {
   OneJob job;
   job.world = MakeWorld(seed, only);
   job.played = Play(&job.world);
-  job.recorded = Record(job.world, job.played);
+  job.recorded = Record(job.world, job.played, apart_seconds);
   job.label = LabelOf(job.world, job.played, job.recorded);
   return job;
 }
@@ -107,6 +110,7 @@ bool Parse(int argc, char** argv, Options* o) {
     }
     ++i;
     if (arg == "--jobs" && absl::SimpleAtoi(value, &o->jobs)) continue;
+    if (arg == "--clocks" && absl::SimpleAtoi(value, &o->clocks)) continue;
     if (arg == "--seed" && absl::SimpleAtoi(value, &o->seed)) {
       o->seed_given = true;
       continue;
@@ -127,12 +131,35 @@ bool Parse(int argc, char** argv, Options* o) {
     }
     std::fprintf(
         stderr,
-        "usage: %s [--jobs N] [--seed S] [--kind NAME] [--job SEED [--write DIR]] [--verbose]\n",
+        "usage: %s [--jobs N] [--seed S] [--kind NAME] [--job SEED [--write DIR]] [--verbose] [--clocks N]\n",
         argv[0]);
     return false;
   }
   if (!o->seed_given) o->seed = std::random_device()();
   return true;
+}
+
+// How many of the answers are others when the hosts' clocks show something else. Where nothing bounds the clocks and the margin is
+// theirs, one right answer may become another ("exited", "missing").
+int ChangesWithClocks(const OneJob& job, int rounds) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const std::vector<model::Record>& records = job.recorded.records;
+  std::mt19937 random(static_cast<unsigned>(job.world.seed));
+  const auto ask = [](std::vector<model::Record> r) { return reasoning::Diagnose(model::BuildJob(std::move(r))); };
+  const auto right = [&](const Diagnosis& d) { return Score(job.world.seed, job.label, d).verdict == Verdict::kRight; };
+  const Diagnosis expected = ask(records);
+  int changed = 0;
+  for (int i = 0; i < rounds; ++i) {
+    std::vector<model::Record> shifted = records;
+    if (i % 3 != 1) testing::ShiftWallClocks(testing::Offsets(records, 5 * kSecond / 2, &random), &shifted);
+    if (i % 3 != 0) testing::ShiftBoots(testing::Offsets(records, 900 * kSecond, &random), &shifted);
+    const Diagnosis got = ask(std::move(shifted));
+    if (testing::Said(got) == testing::Said(expected) || (right(got) && right(expected))) continue;
+    ++changed;
+    std::printf("clocks     %14llu: %s; else %s\n", static_cast<unsigned long long>(job.world.seed),
+                absl::StrJoin(testing::Said(got), "; ").c_str(), absl::StrJoin(testing::Said(expected), "; ").c_str());
+  }
+  return changed;
 }
 
 Outcome Run(uint64_t seed, FaultKind only, const Options& o) {
@@ -158,11 +185,13 @@ int Main(const Options& o) {
   std::printf("%d jobs from seed %llu\n", o.jobs, static_cast<unsigned long long>(o.seed));
   Random seeds(o.seed);
   Tally tally;
+  int changed = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < o.jobs; ++i) {
     const uint64_t seed = seeds.Next() >> 20;
     const Outcome out = Run(seed, o.only, o);
     tally.Add(out);
+    if (o.clocks > 0) changed += ChangesWithClocks(MakeJob(seed, o.only, 0), o.clocks) > 0;
     const bool bad = out.verdict == Verdict::kWrong || out.established_wrong;
     if (bad || (out.verdict == Verdict::kAbstained && o.verbose)) {
       std::printf("%-10s %14llu %s%s: wanted %s; said %s\n",
@@ -189,6 +218,7 @@ int Main(const Options& o) {
           "99 % right among the jobs with sufficient evidence");
   require(all.abstained <= at_most(0.05), "at most 5 % of them without an answer");
   require(all.established_wrong == 0, "no wrong finding is called established");
+  require(changed == 0, "nothing changes with the hosts' clocks");
   require(all.accused == 0, "nobody is accused in a healthy job");
   return failed == 0 ? 0 : 1;
 }

@@ -228,11 +228,11 @@ std::vector<RecordPlan> PlanRecords(const World& w, const Played& played) {
   return plans;
 }
 
-Recorded Record(const World& w, const Played& played) {
+Recorded Record(const World& w, const Played& played, double apart_seconds) {
   Random random(w.seed ^ 0xc10c);
   std::vector<HostClock> clocks;
   // Half of the jobs run on hosts whose clocks nobody keeps in step.
-  const double most = random.Chance(0.5) ? 0.002 : 5;
+  const double usual = random.Chance(0.5) ? 0.002 : 5, most = apart_seconds < 0 ? usual : apart_seconds;
   for (int h = 0; h < w.hosts; ++h) {
     clocks.push_back(
         {random.Spread(1e3, 1e7), random.Between(-50e-6, 50e-6), random.Between(-most, most)});

@@ -39,7 +39,8 @@ struct Recorded {
 
 std::vector<RecordPlan> PlanRecords(const World& w, const Played& played);
 // Plan, and the records themselves.
-Recorded Record(const World& w, const Played& played);
+// `apart_seconds`: hosts' wall clocks are off by up to so much; below 0 half of the jobs by little and half by 5 s.
+Recorded Record(const World& w, const Played& played, double apart_seconds = -1);
 
 std::string HostName(int host);
 // Communicators with their operations.
