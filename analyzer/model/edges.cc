@@ -79,11 +79,9 @@ class Joiner {
     side.position_p2p = position != 0 && position_p2p;
     side.open = Open(e);
     auto& slot = e.send() ? edge.sender : edge.receiver;
-    // Two rows of one direction (an evicted and re-made one, several connections): the one that
-    // moved last stands for it.
-    if (!slot || p.ToRealtime(e.changed_ns()) >=
-                     job_.processes[static_cast<size_t>(slot->process)].ToRealtime(
-                         slot->raw->changed_ns())) {
+    // Two rows of one direction (an evicted and re-made one, several connections, one of them driven for another process of the
+    // machine): the one that moved last stands for it. All who drive it share the machine's clock.
+    if (!slot || e.changed_ns() >= slot->raw->changed_ns()) {
       slot = side;
     }
     return true;
