@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analyzer/model/clock_words.h"
+#include "analyzer/model/creation_times.h"
 #include "analyzer/model/safe_math.h"
 
 namespace ringscope::model {
@@ -140,30 +141,41 @@ void Drift(const std::vector<Clock>& clocks, const Standing& now, const Standing
   for (const auto& [clock, by] : jumps) (*found)[clock].doubt = JumpText((*found)[clock].host, reference.host, by);
 }
 
-// What is wrong with one clock after what the job did together is heard.
+// The job's time minus the clock, against the reference's.
 struct Placed {
-  int64_t correction = 0;  // of the wall clock, to get the reference's
-  int64_t error = 0;
-  bool bounded = false;    // by operations, on both sides
+  int64_t value = 0, error = 0;
+  bool bounded = false;  // by operations, on both sides
+  int64_t at = 0;        // when, on the clock; 0: when its wall clock was read
 };
 
-// In terms of the monotonic clocks, `in` bounds the job's time minus the clock; its wall clock says `believed`.
-Placed Place(const Interval& in, int64_t believed) {
+// Operations bound it by `in`; else it is believed to be `prior`, as far as that is within the one bound that there may be.
+Placed Place(const Interval& in, const Placed& prior) {
+  Placed placed = prior;
   const int64_t low = in.low.value_or(std::numeric_limits<int64_t>::min()), high = in.high.value_or(std::numeric_limits<int64_t>::max());
-  Placed placed;
-  int64_t value = std::clamp(believed, low, high);
-  placed.bounded = in.low && in.high;
-  const bool wide = !placed.bounded || SatSub(high, low) > 2 * kUnboundClockNs;
-  if (wide) {
-    // Its own time is worth more than bounds that hardly bind; where they contradict it, it is at their edge.
-    placed.bounded = false;
-    placed.error = kUnboundClockNs;
+  if (in.low && in.high && SatSub(high, low) <= 2 * kUnboundClockNs) {
+    placed.value = SatAdd(low, SatSub(high, low) / 2);
+    placed.error = SatSub(high, placed.value);
+    placed.bounded = true;
   } else {
-    if (value != believed || SatSub(high, low) < kKeptClockNs) value = SatAdd(low, SatSub(high, low) / 2);
-    placed.error = std::max(SatSub(high, value), SatSub(value, low));
+    placed.value = std::clamp(prior.value, low, high);
   }
-  placed.correction = SatSub(value, believed);
   return placed;
+}
+
+int64_t MadeTogether(const Clock& clock) {
+  const double stall = std::clamp(clock.processes.front()->trace.settings().stall_seconds(), 0.0, 3600.0);
+  return stall == 0 ? kMadeTogetherNs : std::min(kMadeTogetherNs, static_cast<int64_t>(stall * kMadeTogetherShareOfStall * 1e9));
+}
+
+// What is believed of a clock without operations: communicators were made by all members together, if that is not too long ago for
+// clocks that drift; else what the wall clocks show.
+Placed Believed(const Clock& clock, const Clock& reference, const std::vector<CreationTime>& made) {
+  const CreationTime &own = made[static_cast<size_t>(clock.processes.front()->index)],
+                     &other = made[static_cast<size_t>(reference.processes.front()->index)];
+  const double since = std::abs(static_cast<double>(SatSub(clock.read_ns, own.at_ns)));
+  if (own.tied && other.tied && static_cast<double>(kMadeTogetherNs) + since * kDriftPpm * 1e-6 < static_cast<double>(kUnboundClockNs))
+    return {SatSub(own.job_minus_monotonic_ns, other.job_minus_monotonic_ns), MadeTogether(clock), false, own.at_ns};
+  return {SatSub(clock.wall_ns, reference.wall_ns), kUnboundClockNs, false, 0};
 }
 
 int64_t Middle(std::vector<int64_t> values) {
@@ -221,17 +233,18 @@ void AlignClocks(Job* job, Notes* notes) {
   const size_t reference = now ? static_cast<size_t>(now->reference) : 0;
   std::vector<Placed> placed(n);
   std::vector<int64_t> corrections(n, 0);
+  const std::vector<CreationTime> made = n > 1 ? CreationTimes(*job) : std::vector<CreationTime>();
   for (size_t i = 0; i < n; ++i) {
-    if (n > 1 && i != reference)
-      placed[i] = Place(now ? now->intervals[i] : Interval{}, SatSub(clocks[i].wall_ns, clocks[reference].wall_ns));
-    corrections[i] = placed[i].correction;
+    if (i == reference) continue;
+    placed[i] = Place(now ? now->intervals[i] : Interval{}, Believed(clocks[i], clocks[reference], made));
+    if (placed[i].bounded) placed[i].at = now->bounds.at_ns[i];
+    corrections[i] = SatSub(placed[i].value, SatSub(clocks[i].wall_ns, clocks[reference].wall_ns));
   }
   if (n > 1) found[reference].reference = true;
   // The job's time is that of the wall clocks in the middle, so that one wrong clock does not move all others.
   const int64_t middle = n > 0 ? Middle(corrections) : 0;
   for (size_t i = 0; i < n; ++i) {
-    const bool bounded = placed[i].bounded && now && now->bounds.at_ns[i] != 0;
-    const int64_t at = bounded ? now->bounds.at_ns[i] : clocks[i].read_ns;
+    const int64_t at = placed[i].at != 0 ? placed[i].at : clocks[i].read_ns;
     const int64_t shift = SatSub(corrections[i], middle);
     for (Process* p : clocks[i].processes) {
       ClockMap& map = p->time;
@@ -239,15 +252,15 @@ void AlignClocks(Job* job, Notes* notes) {
       map.at_ns = at;
       map.job_ns = SatAdd(SatAdd(at, clocks[i].wall_ns), shift);
       map.error_ns = placed[i].error;
-      // Since the newest operation the clocks went their own ways.
-      map.growth_ppm = bounded ? kDriftPpm : 0;
-      map.assumed = n > 1 && i != reference && !bounded;
+      // Since then the clocks went their own ways.
+      map.growth_ppm = placed[i].at != 0 ? kDriftPpm : 0;
+      map.assumed = i != reference && !placed[i].bounded;
       MoveSigns(shift, p);
     }
     HostClock& clock = found[i];
     clock.ahead_ns = SatSub(0, shift);
     const double since = std::abs(static_cast<double>(SatSub(clocks[i].read_ns, at)));
-    clock.error_ns = i == reference ? 0 : bounded ? SatAdd(placed[i].error, static_cast<int64_t>(since * kDriftPpm * 1e-6)) : -1;
+    clock.error_ns = i == reference ? 0 : placed[i].bounded ? SatAdd(placed[i].error, static_cast<int64_t>(since * kDriftPpm * 1e-6)) : -1;
     SaySet(clock, clocks[i].set_ns, notes);
   }
   if (n < 2) return;

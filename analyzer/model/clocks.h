@@ -2,8 +2,9 @@
 //
 // Wall clocks of hosts differ by what their synchronisation leaves (NTP: 0.1 to 10 ms; none: seconds). The job itself bounds the
 // differences: nobody leaves an all-to-all collective before the last has entered it, and nobody has received before the other
-// side has sent. Each such pair of times on two hosts is a bound on one side; over many operations both sides close. Where they
-// leave room, the wall clock is believed; where they contradict it, they win.
+// side has sent. Each such pair of times on two hosts is a bound on one side; over many operations both sides close. What is not
+// bounded on both sides goes by when communicators were made, which their members do together, and else by the wall clock; that is
+// assumed, and no bound.
 //
 // Not used: the proxies' steps (a receive after its send, a send after its credit), which would close the bounds to a network round
 // trip. Only stream files hold times of single steps, and those are no part of a job.
@@ -22,8 +23,10 @@ namespace ringscope::model {
 
 // What is assumed of a wall clock that nothing bounds: hosts without synchronisation were seen seconds apart.
 inline constexpr int64_t kUnboundClockNs = 5'000'000'000;
-// A wall clock that NTP keeps is not further off than this: within tighter bounds it says less than their middle.
-inline constexpr int64_t kKeptClockNs = 20'000'000;
+// What is assumed of members that make a communicator, several times what was seen (creation_times.h); but no more than this share
+// of the stall time, as short ones are asked for only where all is fast.
+inline constexpr int64_t kMadeTogetherNs = 2'000'000'000;
+inline constexpr double kMadeTogetherShareOfStall = 0.25;
 // Newest operations of a communicator that are looked at, for each of the two moments that a drift takes.
 inline constexpr size_t kClockInstances = 32;
 // Two clocks that drift apart by more did not drift: one of them jumped. (Oscillators: 50 ppm each; NTP may add as much.)

@@ -78,7 +78,7 @@ void Place(const Sequence& sequence, std::vector<Instance>* instances) {
 void JoinCommunicators(Job* job, Notes* notes) {
   std::map<std::pair<uint64_t, uint32_t>, std::map<std::pair<int, uint32_t>, Sequence>> keys;
   std::vector<Entry> untold;
-  const std::vector<int64_t> shifts = CreationShifts(*job);
+  const std::vector<CreationTime> times = CreationTimes(*job);
   for (const Process& p : job->processes) {
     std::vector<const trace::Communicator*> in_order;
     for (const auto& c : p.trace.communicators()) in_order.push_back(&c);
@@ -86,7 +86,7 @@ void JoinCommunicators(Job* job, Notes* notes) {
                      [](auto* a, auto* b) { return a->ordinal() < b->ordinal(); });
     for (const auto* c : in_order) {
       const int64_t created =
-          c->created_ns() == 0 ? 0 : SatAdd(p.ToRealtime(c->created_ns()), shifts[static_cast<size_t>(p.index)]);
+          c->created_ns() == 0 ? 0 : SatAdd(c->created_ns(), times[static_cast<size_t>(p.index)].job_minus_monotonic_ns);
       // Tables v1-v3 tell neither id nor rank nor size at init.
       if (c->profiler_api() != 0 && c->profiler_api() < 4) {
         untold.push_back({p.index, c, created});

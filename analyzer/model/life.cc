@@ -239,7 +239,8 @@ class Judge {
   }
   // The same for people.
   std::string Earlier(const Process& p) const {
-    return absl::StrCat(Seconds(NewestAfter(p)), p.time.assumed ? " or more (by the hosts' own clocks)" : "");
+    const char* const doubt = p.time.assumed ? " or more (nothing that they did together bounds the hosts' clocks)" : "";
+    return absl::StrCat(Seconds(NewestAfter(p)), doubt);
   }
 
   struct Ended {

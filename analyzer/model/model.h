@@ -89,7 +89,7 @@ struct HostClock {
   std::string host;       // one of those that share the clock
   std::string boot_id;    // names the clock; empty: the host does
   int64_t ahead_ns = 0;   // its wall clock shows so much more than the job's time
-  int64_t error_ns = -1;  // the truth lies within this of `ahead_ns`; -1: not bounded on both sides, the wall clock is believed there
+  int64_t error_ns = -1;  // the truth lies within this of `ahead_ns`; -1: not bounded on both sides, `ahead_ns` is what is believed
   bool reference = false; // the others' bounds are against this one
   bool has_drift = false;
   double drift_ppm = 0, drift_error_ppm = 0;  // against the reference host

@@ -49,7 +49,44 @@ TEST(UnboundClocks, SilenceCountsBeyondWhatTheyMayDiffer) {
     const model::Job job = b.Build();
     EXPECT_EQ(job.processes[2].life == model::Life::kGoneOrFrozen, last == 80) << last;
     if (last == 80) {
-      EXPECT_THAT(job.processes[2].life_evidence, ::testing::HasSubstr("by the hosts' own clocks"));
+      EXPECT_THAT(job.processes[2].life_evidence, ::testing::HasSubstr("nothing that they did together bounds the hosts' clocks"));
+    }
+  }
+}
+
+// What makes up for operations: members make a communicator at one time, whatever their wall clocks show.
+TEST(UnboundClocks, CommunicatorsTieThem) {
+  JobBuilder b(4);
+  const CommRef w = b.Comm("world", {0, 1, 2, 3});
+  for (const int r : {0, 1, 3}) b.Coll(w, r, 1, 10).Running();
+  b.RanksPerHost(1).LastSeen(2, 80);
+  std::vector<model::Record> records = b.Records();
+  const std::vector<std::string> expected = SaidOf(records);
+  ShiftWallClocks({{"boot-2", 100 * kSecond}, {"boot-3", -40 * kSecond}}, &records);
+  const model::Job job = model::BuildJob(records);
+  EXPECT_EQ(job.processes[2].life, model::Life::kGoneOrFrozen);
+  for (const model::Process& p : job.processes) EXPECT_LE(p.time.error_ns, 2 * kSecond);
+  EXPECT_EQ(SaidOf(std::move(records)), expected);
+}
+
+// An id that repeats: who was not in the first of two is put into the second, though its clock is 5 s behind.
+TEST(UnboundClocks, CommunicatorsOfOneIdAreToldApart) {
+  for (const double behind : {0.0, 5.0, -5.0}) {
+    JobBuilder b(3);
+    b.Comm("world", {0, 1, 2});
+    const CommRef first = b.Comm("split", {0, 1, 2}, 7), second = b.Comm("split", {0, 1, 2}, 7);
+    for (int r = 0; r < 3; ++r) {
+      b.Raw(first, r).set_created_ns(OpBuilder::Ns(2));
+      b.Raw(second, r).set_created_ns(OpBuilder::Ns(4));
+    }
+    b.RanksPerHost(1);
+    std::vector<model::Record> records = b.Records();
+    auto& of_2 = *records[2].trace.mutable_communicators();
+    of_2.DeleteSubrange(1, 1);
+    ShiftWallClocks({{"boot-2", static_cast<int64_t>(-behind * 1e9)}}, &records);
+    const model::Job job = model::BuildJob(records);
+    for (const model::Communicator& c : job.communicators) {
+      EXPECT_EQ(c.members[2].has_record(), c.id != 7 || c.instance == 1) << behind;
     }
   }
 }
