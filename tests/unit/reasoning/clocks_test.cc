@@ -8,14 +8,13 @@
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/stamp_order.h"
 #include "tests/unit/reasoning/hang_jobs.h"
+#include "tests/unit/testing/clock_hosts.h"
 #include "tests/unit/testing/clock_shift.h"
 
 namespace ringscope::reasoning {
 namespace {
 
 using namespace ringscope::testing;
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 std::vector<std::string> SaidOf(std::vector<model::Record> records) { return Said(Diagnose(model::BuildJob(std::move(records)))); }
 
@@ -89,6 +88,21 @@ TEST(UnboundClocks, CommunicatorsOfOneIdAreToldApart) {
       EXPECT_EQ(c.members[2].has_record(), c.id != 7 || c.instance == 1) << behind;
     }
   }
+}
+
+TEST(Diagnosis, CarriesTheClocks) {
+  ClockHosts hosts(4, 3);
+  hosts.Sleeps(2, 12 * kSecond, 30 * kSecond);
+  const Diagnosis d = Diagnose(model::BuildJob(hosts.Records({})));
+  ASSERT_EQ(d.clocks_size(), 4);
+  int references = 0;
+  for (const HostClock& c : d.clocks()) {
+    references += c.reference();
+    EXPECT_GE(c.error_ms(), 0);
+    EXPECT_LT(c.error_ms(), 3);
+    EXPECT_EQ(c.doubt().empty(), c.host() != "host2") << c.doubt();
+  }
+  EXPECT_EQ(references, 1);
 }
 
 model::Stamp At(double seconds) { return {model::Stamp::Clock::kRealtime, 1'700'000'000 * kSecond + static_cast<int64_t>(seconds * 1e9)}; }
