@@ -6,7 +6,8 @@ usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S]
        run_scenario.py BUILD_TREE --list
 
 A scenario is a file of tests/sim/scenarios; README.md there says what it holds.
-DIR gets traces/, flight/, logs/ (one NCCL log and one program log a rank) and truth.json.
+DIR gets traces/, flight/, logs/ (one NCCL log and one program log a rank), where the scenario names a machine also kernel/ and
+nvidia-smi/ (before and after), and truth.json.
 """
 import argparse
 import concurrent.futures
@@ -34,9 +35,13 @@ def scenarios():
     return found
 
 
+def host_name(h):
+    return f"node{h}"
+
+
 def environment(tree, out, scenario, name, rank):
     per_host, n = scenario["ranks_per_host"], scenario["hosts"] * scenario["ranks_per_host"]
-    host = f"node{rank // per_host}"
+    host = host_name(rank // per_host)
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "RINGSCOPE_", "SLURM_", "OMPI_", "TORCH"))}
     return {
         **keep, "RANK": str(rank), "WORLD_SIZE": str(n), "LOCAL_RANK": str(rank % per_host), "LOCAL_WORLD_SIZE": str(per_host),
@@ -45,12 +50,35 @@ def environment(tree, out, scenario, name, rank):
         "RINGSCOPE_STALL_SECONDS": str(STALL), "RINGSCOPE_SIM_FAULTS": scenario["faults"],
         "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": os.path.join(out, "logs", f"nccl.rank{rank}.log"),
         "NCCL_PROFILER_PLUGIN": os.path.join(tree, "libringscope.so"),
+        **({} if "machine" not in scenario else {
+            "RINGSCOPE_SIM_MACHINE": os.path.join(HERE, "machines", scenario["machine"] + ".machine"),
+            "RINGSCOPE_SIM_MACHINE_STATE": os.path.join(out, "machines", host), "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH",
+            "RINGSCOPE_SIM_KERNEL_LOG": os.path.join(out, "kernel", f"{host}.log")}),
+        **scenario.get("environment", {}),
     }
 
 
+def nvidia_smi(tree, out, scenario, when):
+    """What an operator asks every host for before and after: the state of the links, their errors, the way between GPUs."""
+    if "machine" not in scenario:
+        return
+    for h in range(scenario["hosts"]):
+        env = environment(tree, out, scenario, "", h * scenario["ranks_per_host"])
+        for what in ("nvlink -s", "nvlink -e", "topo -m"):
+            name = f"{host_name(h)}.{when}.{what.replace(' -', '-')}.txt"
+            said = subprocess.run([os.path.join(tree, "sim", "nvidia-smi"), *what.split()], env=env, capture_output=True, text=True, check=True)
+            with open(os.path.join(out, "nvidia-smi", name), "w", encoding="utf-8") as f:
+                f.write(said.stdout)
+
+
 def run(tree, name, scenario, out, seconds):
-    for folder in ("traces", "flight", "logs"):
+    folders = evidence(scenario) + ["machines"]
+    for folder in folders:
         os.makedirs(os.path.join(out, folder), exist_ok=True)
+    for h in range(scenario["hosts"]):
+        with open(os.path.join(out, "machines", host_name(h)), "w", encoding="utf-8") as f:
+            f.writelines(line + "\n" for line in scenario.get("before", {}).get(host_name(h), []))
+    nvidia_smi(tree, out, scenario, "before")
     n = scenario["hosts"] * scenario["ranks_per_host"]
     processes = []
     for rank in range(n):
@@ -68,14 +96,21 @@ def run(tree, name, scenario, out, seconds):
             p.send_signal(signal.SIGKILL)
     for p in processes:
         p.wait()
+    nvidia_smi(tree, out, scenario, "after")
+    shutil.rmtree(os.path.join(out, "machines"))
     if os.path.exists(os.path.join(out, "id")):
         os.remove(os.path.join(out, "id"))
     with open(os.path.join(out, "truth.json"), "w", encoding="utf-8") as f:
         json.dump(scenario["truth"], f, indent=1)
 
 
-def judge(tree, out, truth):
-    done = subprocess.run([os.path.join(tree, "ringscope"), "diagnose", "--format=json", *(os.path.join(out, f) for f in ("traces", "flight", "logs"))],
+def evidence(scenario):
+    return ["traces", "flight", "logs"] + (["kernel", "nvidia-smi"] if "machine" in scenario else [])
+
+
+def judge(tree, out, scenario):
+    truth = scenario["truth"]
+    done = subprocess.run([os.path.join(tree, "ringscope"), "diagnose", "--format=json", *(os.path.join(out, f) for f in evidence(scenario))],
                           capture_output=True, text=True, timeout=120)
     try:
         said = json.loads(done.stdout)
@@ -102,7 +137,7 @@ def judge(tree, out, truth):
 def run_and_judge(tree, name, scenario, seconds):
     with tempfile.TemporaryDirectory() as out:
         run(tree, name, scenario, out, seconds)
-        return judge(tree, out, scenario["truth"])
+        return judge(tree, out, scenario)
 
 
 def main():

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/sim/machine/machine.h"
+
 namespace ringscope::sim {
 namespace {
 
@@ -75,7 +77,8 @@ std::vector<Device*>& Devices() {
   static auto& devices = *[] {
     auto* all = new std::vector<Device*>();
     const char* asked = getenv("RINGSCOPE_SIM_DEVICES");
-    const int n = asked == nullptr ? 8 : std::clamp(atoi(asked), 0, 64);
+    const bool machine = getenv("RINGSCOPE_SIM_MACHINE") != nullptr;
+    const int n = std::clamp(asked != nullptr ? atoi(asked) : machine ? static_cast<int>(ThisMachine(0).gpus.size()) : 8, 0, 64);
     for (int i = 0; i < n; ++i) all->push_back(new Device(i));
     return all;
   }();

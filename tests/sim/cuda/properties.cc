@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/sim/cuda/device.h"
+#include "tests/sim/machine/machine.h"
 
 using ringscope::sim::Devices;
 using ringscope::sim::Return;
@@ -61,11 +62,13 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
-// A board whose GPUs sit at 0000:1b:00.0, 0000:2b:00.0, …
 cudaError_t cudaDeviceGetPCIBusId(char* bus_id, int length, int device) {
   if (device < 0 || static_cast<size_t>(device) >= Devices().size()) return Return(cudaErrorInvalidDevice);
   if (bus_id == nullptr || length < 13) return Return(cudaErrorInvalidValue);
-  snprintf(bus_id, static_cast<size_t>(length), "0000:%02x:00.0", (0x1b + 0x10 * device) & 0xff);
+  static const ringscope::sim::Machine& machine = *new auto(ringscope::sim::ThisMachine(static_cast<int>(Devices().size())));
+  const bool described = static_cast<size_t>(device) < machine.gpus.size();
+  snprintf(bus_id, static_cast<size_t>(length), "0000:%02x:00.0",
+           described ? machine.gpus[static_cast<size_t>(device)].bus & 0xff : device);
   return Return(cudaSuccess);
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {

@@ -28,9 +28,21 @@ Registry& TheRegistry() {
       for (const int rank : {route.to, route.from}) {
         const auto found = made->of.find({route.communicator, rank});
         if (found != made->of.end()) {
-          LogWarn(found->second->device,
-                  "socketProgress: Connection closed by remote peer " +
-                      std::string(found->second->peers[static_cast<size_t>(rank == route.to ? route.from : route.to)].host));
+          const auto& peers = found->second->peers;
+          const Peer &own = peers[static_cast<size_t>(rank)],
+                     &other = peers[static_cast<size_t>(rank == route.to ? route.from : route.to)];
+          if (route.tag != kControl && own.nics > 0 && !SameHost(own, other)) {
+            // Of an adapter: the retries are used up, and what was posted behind is flushed.
+            for (const char* status : {"IBV_WC_RETRY_EXC_ERR(12)", "IBV_WC_WR_FLUSH_ERR(5)"}) {
+              LogWarn(found->second->device,
+                      "NET/IB: Got completion from peer " + AddressOf(other.host) + "<" + std::to_string(other.port) +
+                          "> with status=" + status + " opcode=IBV_WC_RDMA_WRITE(1) reqSize=65536 vendor_err=129 req_type=" +
+                          (rank == route.from ? "Send" : "Recv") + " localGid fe80::1 remoteGids fe80::2 hca mlx5_" +
+                          std::to_string(own.device % own.nics));
+            }
+          } else {
+            LogWarn(found->second->device, "socketProgress: Connection closed by remote peer " + std::string(other.host));
+          }
           found->second->Fail(ncclRemoteError);
           return;
         }
@@ -72,6 +84,11 @@ std::string HostName() {
   return host;
 }
 
+std::string AddressOf(const std::string& host) {
+  const size_t digits = host.find_last_not_of("0123456789") + 1;
+  return "10.0.0." + std::to_string(digits < host.size() ? atoi(host.c_str() + digits) + 1 : 1);
+}
+
 Peer Self(int rank, int device) {
   Peer self;
   self.rank = rank;
@@ -80,12 +97,13 @@ Peer Self(int rank, int device) {
   self.port = ListenPort();
   strncpy(self.host, HostName().c_str(), sizeof(self.host) - 1);
   cudaDeviceGetPCIBusId(self.bus_id, sizeof(self.bus_id), device);
+  int devices = 0;
+  cudaGetDeviceCount(&devices);
+  Describe(ThisMachine(devices), &self);
   return self;
 }
 
-bool OverNetwork(const ncclComm* comm, int peer) {
-  return strcmp(comm->peers[static_cast<size_t>(peer)].host, comm->peers[static_cast<size_t>(comm->rank)].host) != 0;
-}
+bool OverNetwork(const ncclComm* comm, int peer) { return Between(comm->peers, comm->rank, peer) == Transport::kNet; }
 
 bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all) {
   char* parts = static_cast<char*>(all);

@@ -13,6 +13,7 @@
 
 #include "tests/sim/cuda/hooks.h"
 #include "tests/sim/nccl/fifo.h"
+#include "tests/sim/nccl/plan.h"
 #include "tests/sim/nccl/reduce.h"
 #include "tests/sim/nccl/wire.h"
 
@@ -20,6 +21,8 @@ struct ncclComm {
   int rank = 0, n = 1, device = 0;
   uint64_t hash = 0;
   std::vector<ringscope::sim::Peer> peers;
+  ringscope::sim::Plan plan;
+  bool nvls = false;  // this rank uses NVLink SHARP; whether all others do is another question (init.cc)
   std::string name;
   bool blocking = true;
   bool split = false;
@@ -57,10 +60,12 @@ void Forget(ncclComm* comm);
 // Of this process; nullptr.
 ncclComm* Find(uint64_t hash, int rank);
 
-// This process as a rank of a communicator.
+// This process as a rank of a communicator, on the machine as it is now.
 Peer Self(int rank, int device);
 // The name that stands for this host: RINGSCOPE_SIM_HOST, NCCL_HOSTID, else the machine's.
 std::string HostName();
+// The address of that host's control network, by the number in its name: 10.0.0.3 of node2.
+std::string AddressOf(const std::string& host);
 
 // Every rank gives `bytes` bytes and gets those of all, in the order of ranks. On the calling thread; false: aborted.
 bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all);
@@ -86,7 +91,12 @@ struct Task {
   const char* function = "";  // for profilers
   void* handle = nullptr;     // of the collective
   int fault = 0;              // faults.h
+  bool nvls = false;          // by NVLink SHARP
 };
+// Which connections the task's ring uses. What a switch would do for NVLS is done by a ring of its own, so that a rank which
+// disagrees about the algorithm meets nobody, as in NCCL.
+constexpr int32_t kRing = 0, kNvls = 100;
+inline int32_t RingTag(const Task& task) { return task.nvls ? kNvls : kRing; }
 int SlicesOf(size_t bytes);
 // Slices of the ring that this rank sends and receives in the task.
 struct RingSteps {
@@ -99,6 +109,7 @@ bool RunTask(ncclComm* comm, const Task& task);
 
 // ---- log (log.cc): NCCL_DEBUG, in the shapes of NCCL's lines
 void LogInfo(int device, const std::string& text);
+void LogGraph(int device, const std::string& text);  // where NCCL_DEBUG_SUBSYS asks for GRAPH or ALL
 void LogWarn(int device, const std::string& text);
 void LogVersion();
 

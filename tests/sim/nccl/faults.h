@@ -4,25 +4,61 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/sim/nccl/communicator.h"
 
 namespace ringscope::sim {
 
-// What befalls the op-th operation (from 1, all calls of the process that move data) of the rank of the job.
+// What befalls the op-th operation (from 1, all calls of the process that move data) of the rank of the job; "op=10+": it and all
+// that follow.
 //   absent   the host never calls: it sleeps        skip    the call is left out
 //   kill, stop, exit, segv                            the process, at the call
 //   late     the host calls `ms` later               wide    twice the count
 //   type     int32 for float32                        gather  an all-gather instead
 //   queued   the kernel never starts                  stuck   it starts and never moves
 //   twice    the call is made twice                  swap     it is made behind the next one
-//   root     the next rank as root                   sticky   CUDA error 700 on the device
-// "init=K" in place of op: the K-th communicator that the process creates, itself or by a split; absent, late, kill, stop, exit,
-// segv.
+//   root     the next rank as root                   sticky   a CUDA error on the device: `error` (700)
+// The machine (machine_faults.cc), which all processes of the host see:
+//   lanes    `left` (0) NVLinks of GPU `gpu` stay active, or, with `to`, of that pair; the kernel's log tells of `link` (0).
+//            Communicators that exist keep their connections
+//   nvlink   the same under traffic: also the CUDA error that goes with it (220)
+//   lost     the GPU falls off the bus: Xid 79, CUDA error 999
+//   port     network adapter `nic` (0) loses its port: what runs over it stands still, and after `ms` (2000) NCCL reports
+//            completions with error 12, then 5
+// The edge to rank `to` (all: none given) of whatever communicator, over sockets:
+//   edge_stalled  nothing is sent any more            edge_drop   what is sent gets lost
+//   edge_slow     every slice takes `ms` (5) longer
+//   proxy    the progress thread stops for ever
+// "init=K" in place of op: the K-th communicator that the process creates, itself or by a split; also
+//   shm      no room in /dev/shm: the creation fails
+// "at=SECONDS" in place of op: that long after the process's first communicator was asked for; kill, stop, exit, segv, and what
+// befalls machine and edges.
 enum class Fault { kNone, kSkip, kTwice, kSwap, kQueued, kStuck };
 // Acts at the call; what is left to do is for the caller or the kernel. May change the task.
 Fault AtCall(Task* task, const ncclComm* comm);
-void AtInit();
+// Not ncclSuccess: the creation fails.
+ncclResult_t AtInit();
+
+struct PlannedFault {
+  int rank = -1;
+  uint64_t op = 0, init = 0;  // one of them,
+  double at = 0;              // or this
+  bool onwards = false;       // "op=10+"
+  std::string what;
+  int ms = -1, gpu = -1, link = 0, left = 0, nic = 0, to = -1, error = 700;
+};
+
+// machine_faults.cc: true if it was one of its own.
+bool BefallMachine(const PlannedFault& fault, int device);
+
+// What goes wrong on connections to other processes; read by the progress thread at every slice.
+struct EdgeFault {
+  enum Kind { kNone, kStalled, kDrop, kSlow, kFailed } kind = kNone;
+  int ms = 0;
+};
+EdgeFault OnEdge(int to);
+bool ProxyStopped();
 
 }  // namespace ringscope::sim
 

@@ -27,6 +27,15 @@ thread_local Group group;
 
 size_t Elements(const Task::Message& m) { return m.bytes / std::max<size_t>(SizeOf(m.type), 1); }
 
+// In NCCL's words.
+const char* Algorithm(const ncclComm* comm, const Task& t) {
+  if (!t.nvls) return "RING";
+  for (const Peer& p : comm->peers) {
+    if (!SameHost(p, comm->peers[0])) return "NVLS_TREE";
+  }
+  return "NVLS";
+}
+
 struct Launch {
   ncclComm* comm;
   Task task;
@@ -126,13 +135,14 @@ void Tell(std::vector<Pending>* tasks) {
       Task& t = p.task;
       for (Task::Message& m : t.messages) messages.push_back(&m);
       if (t.kind == Task::kMessages) continue;
-      t.handle = CollStart(comm, p.api, together,
-                           {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++});
+      t.handle =
+          CollStart(comm, p.api, together,
+                    {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++, Algorithm(comm, t)});
       started.push_back(t.handle);
-      const int next = (comm->rank + 1) % comm->n, before = (comm->rank + comm->n - 1) % comm->n;
+      const int next = comm->plan.Next(comm->rank), before = comm->plan.Before(comm->rank);
       const RingSteps steps = StepsOf(comm, t);
-      if (comm->n > 1 && OverNetwork(comm, before)) Append(comm->In(before, 0), t.handle, steps.receives, &appends);
-      if (comm->n > 1 && OverNetwork(comm, next)) Append(comm->Out(next, 0), t.handle, steps.sends, &appends);
+      if (comm->n > 1 && OverNetwork(comm, before)) Append(comm->In(before, RingTag(t)), t.handle, steps.receives, &appends);
+      if (comm->n > 1 && OverNetwork(comm, next)) Append(comm->Out(next, RingTag(t)), t.handle, steps.sends, &appends);
     }
     Schedule(comm, &messages);
     for (Task::Message* m : messages) {
@@ -216,6 +226,7 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
   const Fault fault = AtCall(&task, comm);
   if (fault == Fault::kSkip) return ncclSuccess;
   task.fault = static_cast<int>(fault);
+  task.nvls = comm->nvls && task.kind == Task::kAllReduce && task.reduction.op == ncclSum;
   if (fault == Fault::kSwap) {
     held = [comm, task, stream] { return Call(comm, task, stream); };
     return ncclSuccess;

@@ -36,22 +36,54 @@ std::string Describe(const ncclComm* comm) {
   return text;
 }
 
-// Rings in the order of ranks; edges inside a host by memory, others by the network.
-void LogPlan(const ncclComm* comm) {
-  for (const int peer : {(comm->rank + comm->n - 1) % comm->n, (comm->rank + 1) % comm->n}) {
-    if (comm->n == 1) break;
-    const bool receives = peer != (comm->rank + 1) % comm->n || comm->n == 2;
-    const Peer &own = comm->peers[static_cast<size_t>(comm->rank)], &other = comm->peers[static_cast<size_t>(peer)];
-    const bool local = strcmp(own.host, other.host) == 0;
-    const auto name = [](const Peer& p) { return std::to_string(p.rank) + "[" + std::to_string(p.device) + "]"; };
-    if (receives && !local)
-      LogInfo(comm->device, "Channel 00/0 : " + name(other) + " -> " + name(own) + " [receive] via NET/Socket/0");
-    if (peer == (comm->rank + 1) % comm->n)
-      LogInfo(comm->device,
-              "Channel 00/0 : " + name(own) + " -> " + name(other) + (local ? " via P2P/IPC" : " [send] via NET/Socket/0"));
+void LogNetwork(int device, const Machine& machine) {
+  std::string line = "NET/IB : Using";
+  int number = 0;
+  for (const MachineNic& nic : machine.nics) {
+    if (nic.up) line += " [" + std::to_string(number++) + "]" + nic.name + ":1/IB";
   }
-  LogInfo(comm->device, "Connected all rings");
-  LogInfo(comm->device, "1 coll channels, 0 collnet channels, 0 nvls channels, 1 p2p channels, 1 p2p channels per peer");
+  LogInfo(device, "Bootstrap: Using eth0:" + AddressOf(HostName()) + "<0>");
+  LogInfo(device, line + " [RO]; OOB eth0:" + AddressOf(HostName()) + "<0>");
+  LogInfo(device, "Using network IB");
+}
+
+// Plans, and says so in NCCL's words.
+ncclResult_t MakePlanOf(ncclComm* comm) {
+  comm->plan = MakePlan(comm->peers);
+  const Plan& plan = comm->plan;
+  int devices = 0;
+  cudaGetDeviceCount(&devices);
+  const auto say = [&](const std::vector<PlanWords>& lines) {
+    for (const PlanWords& line : lines) line.graph ? LogGraph(comm->device, line.text) : LogInfo(comm->device, line.text);
+  };
+  if (plan.refused_a >= 0) {
+    const auto device = [&](int rank) { return std::to_string(comm->peers[static_cast<size_t>(rank)].device); };
+    comm->Fail(ncclUnhandledCudaError);
+    return Error(
+        ncclUnhandledCudaError,
+        "P2P is disabled between NVLINK connected GPUs " + device(plan.refused_a) + " and " + device(plan.refused_b) +
+            ". This should not be the case given their connectivity, and is probably due to a hardware issue. If you still "
+            "want to proceed, you can set NCCL_IGNORE_DISABLED_P2P=1.");
+  }
+  if (comm->peers[static_cast<size_t>(comm->rank)].nics > 0) LogNetwork(comm->device, ThisMachine(devices));
+  say(GraphLines(ThisMachine(devices), comm->peers, plan, comm->rank));
+  int nvls_channels = plan.nvls_channels;
+  if (plan.nvls_channels > 0) {
+    LogInfo(comm->device, "NVLS multicast support is available on dev " + std::to_string(comm->device) + " (NVLS_NCHANNELS " +
+                              std::to_string(nvls_channels) + ")");
+    // 2.27 and 2.28: a rank whose driver refuses multicast memory goes on without, by itself; the others do not hear of it.
+    if (!comm->peers[static_cast<size_t>(comm->rank)].multicast) {
+      LogInfo(comm->device, "transport/nvls.cc:254 Cuda failure 401 'the operation cannot be performed in the present state'");
+      LogInfo(comm->device, "NVLS multicast support is not available on dev " + std::to_string(comm->device));
+      nvls_channels = 0;
+    }
+    comm->nvls = nvls_channels > 0;
+  }
+  say(ConnectionLines(comm->peers, plan, comm->rank));
+  const std::string channels = std::to_string(plan.channels);
+  LogInfo(comm->device, channels + " coll channels, 0 collnet channels, " + std::to_string(nvls_channels) + " nvls channels, " +
+                            channels + " p2p channels, " + std::to_string(std::min(2, plan.channels)) + " p2p channels per peer");
+  return ncclSuccess;
 }
 
 void Settle(ncclComm* comm, const ncclConfig_t& config) {
@@ -68,7 +100,7 @@ ncclResult_t Join(ncclComm* comm, RootAddress root, const char* function) {
     comm->Fail(ncclRemoteError);
     return Error(ncclRemoteError, error);
   }
-  LogPlan(comm);
+  if (const ncclResult_t planned = MakePlanOf(comm); planned != ncclSuccess) return planned;
   AttachProfiler(comm);
   LogInfo(comm->device, std::string(function) + " " + Describe(comm) + " - Init COMPLETE");
   int expected = ncclInProgress;
@@ -86,10 +118,10 @@ ncclResult_t Start(ncclComm* comm, std::function<ncclResult_t()> init) {
 ncclResult_t InitRank(ncclComm_t* created, int n, const ncclUniqueId& id, int rank, const ncclConfig_t& config,
                       const char* function) {
   LogVersion();
-  AtInit();
   if (created == nullptr) return Error(ncclInvalidArgument, std::string(function) + " : comm argument is NULL");
   if (n < 1 || rank < 0 || rank >= n)
     return Error(ncclInvalidArgument, "Invalid rank requested : " + std::to_string(rank) + "/" + std::to_string(n));
+  if (const ncclResult_t fault = AtInit(); fault != ncclSuccess) return fault;
   RootAddress root;
   memcpy(&root, id.internal, sizeof(root));
   if (root.port == 0) return Error(ncclInvalidArgument, "invalid unique id");
@@ -108,12 +140,13 @@ ncclResult_t InitRank(ncclComm_t* created, int n, const ncclUniqueId& id, int ra
 }
 
 struct Choice {
-  int color, key, device;
+  int color, key;
+  Peer self;
 };
 
 ncclResult_t Split(ncclComm* parent, ncclComm* child, int color, int key) {
   std::vector<Choice> all(static_cast<size_t>(parent->n));
-  const Choice own = {color, key, parent->device};
+  const Choice own = {color, key, Self(parent->rank, parent->device)};  // the machine may have changed since the parent
   const int number = ++parent->splits;
   if (!GatherAll(parent, &own, sizeof(own), all.data())) return Error(ncclRemoteError, "split: aborted");
   if (child == nullptr) return ncclSuccess;
@@ -126,7 +159,7 @@ ncclResult_t Split(ncclComm* parent, ncclComm* child, int color, int key) {
   child->n = static_cast<int>(members.size());
   child->peers.clear();
   for (int i = 0; i < child->n; ++i) {
-    Peer peer = parent->peers[static_cast<size_t>(members[static_cast<size_t>(i)])];
+    Peer peer = all[static_cast<size_t>(members[static_cast<size_t>(i)])].self;
     if (members[static_cast<size_t>(i)] == parent->rank) child->rank = i;
     peer.rank = i;
     child->peers.push_back(peer);
@@ -137,6 +170,7 @@ ncclResult_t Split(ncclComm* parent, ncclComm* child, int color, int key) {
   child->hash = hash * 0xbf58476d1ce4e5b9u;
   child->split = true;
   Announce(child);
+  if (const ncclResult_t planned = MakePlanOf(child); planned != ncclSuccess) return planned;
   LogInfo(child->device, "ncclCommSplit " + Describe(child) + " parent " + Hex(reinterpret_cast<uint64_t>(parent)) + " color " +
                              std::to_string(color) + " key " + std::to_string(key) + " - Init COMPLETE");
   // Nobody sends before all are known: the parent's ring once more.
@@ -225,7 +259,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int n, const int* devices) {
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* created, ncclConfig_t* config) {
   if (comm == nullptr || created == nullptr) return Error(ncclInvalidArgument, "CommSplit : comm argument is NULL");
   if (color < NCCL_SPLIT_NOCOLOR) return Error(ncclInvalidArgument, "CommSplit : negative color");
-  AtInit();
+  if (const ncclResult_t fault = AtInit(); fault != ncclSuccess) return fault;
   ncclComm* child = nullptr;
   if (color != NCCL_SPLIT_NOCOLOR) {
     child = new ncclComm;

@@ -40,9 +40,9 @@ struct Receiving {
 
 class Ring {
  public:
-  explicit Ring(ncclComm* comm) : comm_(comm), next_((comm->rank + 1) % comm->n), before_((comm->rank + comm->n - 1) % comm->n) {
-    out_ = comm->Out(next_, 0);
-    in_ = comm->In(before_, 0);
+  Ring(ncclComm* comm, int32_t tag) : comm_(comm) {
+    out_ = comm->Out(comm->plan.Next(comm->rank), tag);
+    in_ = comm->In(comm->plan.Before(comm->rank), tag);
   }
   bool ok() const { return out_ != nullptr; }
 
@@ -77,7 +77,6 @@ class Ring {
 
  private:
   ncclComm* comm_;
-  const int next_, before_;
   FifoPtr out_, in_;
 };
 
@@ -92,12 +91,17 @@ Part PartOf(size_t count, int i, int n) {
   return {from, count / static_cast<size_t>(n) + (static_cast<size_t>(k) < count % static_cast<size_t>(n) ? 1 : 0)};
 }
 
-// Reduces the parts around the ring: afterwards this rank has the whole of part `rank + shift`.
+// The part of whoever is `further` places behind this rank in the ring: parts belong to ranks, wherever these are in it.
+Part PartAt(const ncclComm* comm, size_t count, int further) {
+  const int n = comm->n, place = ((comm->plan.at[static_cast<size_t>(comm->rank)] + further) % n + n) % n;
+  return PartOf(count, comm->plan.ring[static_cast<size_t>(place)], n);
+}
+
+// Reduces the parts around the ring: afterwards this rank has the whole of the part of who is `shift` places further.
 bool ReduceParts(ncclComm* comm, Ring* ring, const Task& t, char* data, size_t count, int shift) {
   const size_t size = SizeOf(t.type);
   for (int step = 0; step < comm->n - 1; ++step) {
-    const Part give = PartOf(count, comm->rank + shift - 1 - step, comm->n),
-               get = PartOf(count, comm->rank + shift - 2 - step, comm->n);
+    const Part give = PartAt(comm, count, shift - 1 - step), get = PartAt(comm, count, shift - 2 - step);
     char* const into = data + get.from * size;
     if (!ring->Exchange(data + give.from * size, give.size * size, get.size * size,
                         [&](size_t offset, const char* from, size_t bytes) {
@@ -108,11 +112,10 @@ bool ReduceParts(ncclComm* comm, Ring* ring, const Task& t, char* data, size_t c
   return true;
 }
 
-// Every rank has part `rank + shift`, and gets all.
+// Every rank has the part of who is `shift` places further, and gets all.
 bool GatherParts(ncclComm* comm, Ring* ring, char* data, size_t count, size_t size, int shift) {
   for (int step = 0; step < comm->n - 1; ++step) {
-    const Part give = PartOf(count, comm->rank + shift - step, comm->n),
-               get = PartOf(count, comm->rank + shift - 1 - step, comm->n);
+    const Part give = PartAt(comm, count, shift - step), get = PartAt(comm, count, shift - 1 - step);
     char* const into = data + get.from * size;
     if (!ring->Exchange(data + give.from * size, give.size * size, get.size * size,
                         [&](size_t offset, const char* from, size_t bytes) { memcpy(into + offset, from, bytes); }))
@@ -160,7 +163,7 @@ bool Broadcast(ncclComm* comm, Ring* ring, const Task& t) {
   const bool root = comm->rank == t.root;
   if (root) Copy(t.receive, t.send, bytes);
   if (comm->n == 1) return true;
-  return ring->Pass(root, (comm->rank + 1) % comm->n == t.root, bytes, [&](size_t offset, char* slice, size_t size) {
+  return ring->Pass(root, comm->plan.Next(comm->rank) == t.root, bytes, [&](size_t offset, char* slice, size_t size) {
     if (root) {
       memcpy(slice, static_cast<const char*>(t.send) + offset, size);
     } else {
@@ -174,7 +177,7 @@ bool ReduceToRoot(ncclComm* comm, Ring* ring, const Task& t) {
   std::vector<char> own(bytes);
   Copy(own.data(), t.send, bytes);
   Before(t.reduction, t.type, own.data(), t.count);
-  const bool root = comm->rank == t.root, first = (t.root + 1) % comm->n == comm->rank;
+  const bool root = comm->rank == t.root, first = comm->plan.Next(t.root) == comm->rank;
   if (comm->n > 1 && !ring->Pass(first, root, bytes, [&](size_t offset, char* slice, size_t n) {
         if (first) {
           memcpy(slice, own.data() + offset, n);
@@ -239,15 +242,15 @@ RingSteps StepsOf(const ncclComm* comm, const Task& t) {
   if (comm->n == 1 || t.kind == Task::kMessages) return steps;
   const size_t size = SizeOf(t.type);
   if (t.kind == Task::kBroadcast || t.kind == Task::kReduce) {
-    const int first = t.kind == Task::kBroadcast ? t.root : (t.root + 1) % comm->n, last = (first + comm->n - 1) % comm->n;
+    const int first = t.kind == Task::kBroadcast ? t.root : comm->plan.Next(t.root), last = comm->plan.Before(first);
     steps.sends = comm->rank == last ? 0 : SlicesOf(t.count * size);
     steps.receives = comm->rank == first ? 0 : SlicesOf(t.count * size);
     return steps;
   }
   const auto around = [&](size_t count, int shift) {
     for (int step = 0; step < comm->n - 1; ++step) {
-      steps.sends += SlicesOf(PartOf(count, comm->rank + shift - step, comm->n).size * size);
-      steps.receives += SlicesOf(PartOf(count, comm->rank + shift - 1 - step, comm->n).size * size);
+      steps.sends += SlicesOf(PartAt(comm, count, shift - step).size * size);
+      steps.receives += SlicesOf(PartAt(comm, count, shift - 1 - step).size * size);
     }
   };
   const size_t all = t.count * static_cast<size_t>(comm->n);
@@ -264,7 +267,7 @@ bool RunTask(ncclComm* comm, const Task& t) {
   if (t.kind == Task::kMessages) return Messages(comm, t);
   std::unique_ptr<Ring> ring;
   if (comm->n > 1) {
-    ring = std::make_unique<Ring>(comm);
+    ring = std::make_unique<Ring>(comm, RingTag(t));
     if (!ring->ok()) return false;
   }
   switch (t.kind) {

@@ -62,6 +62,13 @@ thread_local std::string last_error;
 void LogInfo(int device, const std::string& text) {
   if (TheLevel() >= kInfo) Write(device, "INFO", text);
 }
+void LogGraph(int device, const std::string& text) {
+  static const bool asked = [] {
+    const char* subsystems = getenv("NCCL_DEBUG_SUBSYS");
+    return subsystems != nullptr && (strcasestr(subsystems, "GRAPH") != nullptr || strcasestr(subsystems, "ALL") != nullptr);
+  }();
+  if (asked) LogInfo(device, text);
+}
 void LogWarn(int device, const std::string& text) {
   last_error = text;
   if (TheLevel() >= kWarn) Write(device, "WARN", text);

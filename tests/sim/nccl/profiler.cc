@@ -237,7 +237,7 @@ void* CollStart(ncclComm* comm, void* api, void* group, const CollFacts& f) {
       .Set(72, moves ? "ncclInt8" : TypeName(f.type))
       .Set(80, static_cast<uint8_t>(1))
       .Set(81, static_cast<uint8_t>(16));
-  d.Set(88, "RING").Set(96, "SIMPLE").Set(104, group);
+  d.Set(88, f.algorithm).Set(96, "SIMPLE").Set(104, group);
   return Start(comm, &d);
 }
 void* P2pStart(ncclComm* comm, void* api, void* group, bool send, const void* buffer, size_t count, ncclDataType_t type,

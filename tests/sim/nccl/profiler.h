@@ -34,6 +34,7 @@ struct CollFacts {
   ncclDataType_t type;
   int root;
   uint64_t sequence;
+  const char* algorithm;
 };
 void* CollStart(ncclComm* comm, void* api, void* group, const CollFacts& facts);
 void* P2pStart(ncclComm* comm, void* api, void* group, bool send, const void* buffer, size_t count, ncclDataType_t type,

@@ -17,6 +17,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/sim/nccl/faults.h"
 #include "tests/sim/nccl/profiler.h"
 
 namespace ringscope::sim {
@@ -146,6 +147,9 @@ struct Connection {
   uint32_t length = 0;
   bool dead = false;
   bool ended = false;  // the other side said that nothing more comes
+  // A slow edge's slice, whose sending is over at that time.
+  bool held = false;
+  std::chrono::steady_clock::time_point until;
 };
 
 class Progress {
@@ -269,6 +273,8 @@ class Progress {
     std::vector<std::shared_ptr<Connection>> now;
     std::vector<pollfd> polled;
     while (true) {
+      while (ProxyStopped()) pause();
+      bool slow = false;
       std::vector<std::function<void()>> posted;
       {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -282,7 +288,12 @@ class Progress {
         std::lock_guard<std::mutex> alone(c->mutex);
         if (c->fd >= 0 && c->fifo->events != nullptr) c->fifo->events->Advance(c->fifo->Taken());
         if (c->dead || c->ended || c->fd < 0) continue;
-        if (!(c->outgoing ? Send(c.get()) : Receive(c.get()))) {
+        // Faults are of the network; control and edges inside a host are not its business.
+        const EdgeFault fault = c->fifo->events == nullptr ? EdgeFault{} : OnEdge(c->outgoing ? c->route.to : -1);
+        slow |= fault.kind == EdgeFault::kSlow;
+        if (fault.kind == EdgeFault::kStalled) continue;
+        if (fault.kind == EdgeFault::kDrop && c->outgoing) Drop(c.get());
+        if (fault.kind == EdgeFault::kFailed || !(c->outgoing ? Send(c.get(), fault) : Receive(c.get()))) {
           c->dead = true;
           lost.push_back(c);
           continue;
@@ -299,7 +310,7 @@ class Progress {
       for (const auto& c : lost) {
         if (tell) tell(c->route);
       }
-      poll(polled.data(), polled.size(), 200);
+      poll(polled.data(), polled.size(), slow ? 1 : 200);
       uint64_t drained;
       while (read(wake_, &drained, sizeof(drained)) > 0) {
       }
@@ -307,8 +318,13 @@ class Progress {
   }
 
   // False: the connection is gone.
-  static bool Send(Connection* c) {
+  static bool Send(Connection* c, const EdgeFault& fault) {
     while (true) {
+      if (c->held) {
+        if (std::chrono::steady_clock::now() < c->until) return true;
+        c->held = false;
+        if (c->fifo->events != nullptr) c->fifo->events->Sent();
+      }
       if (c->buffer.empty()) {
         const bool taken = c->fifo->TryTake([&](const char* data, size_t size) {
           const uint32_t length = static_cast<uint32_t>(size);
@@ -325,7 +341,19 @@ class Progress {
       c->at += static_cast<size_t>(n);
       if (c->at < c->buffer.size()) continue;
       c->buffer.clear();
+      c->held = fault.kind == EdgeFault::kSlow;
+      if (c->held) {
+        c->until = std::chrono::steady_clock::now() + std::chrono::milliseconds(fault.ms);
+        continue;
+      }
       if (c->fifo->events != nullptr) c->fifo->events->Sent();
+    }
+  }
+  // The network takes it, and nothing arrives.
+  static void Drop(Connection* c) {
+    while (c->fifo->TryTake([](const char*, size_t) {})) {
+      c->fifo->events->Moved();
+      c->fifo->events->Sent();
     }
   }
   // What one read gives; false: the connection is gone. `*some`: something came.

@@ -11,12 +11,20 @@
 
 namespace ringscope::sim {
 
+constexpr int kMostGpus = 16;  // of a host, for pairs
+
 // What a rank tells of itself. Plain data: it goes over the wire as it is.
 struct Peer {
   int32_t rank = -1, device = 0, pid = 0;
   uint16_t port = 0;  // where its process accepts connections
   char host[64] = {};
   char bus_id[16] = {};
+  // What the plan is made of (plan.h).
+  uint8_t sm = 90, nvswitch = 1, lanes = 0, cpu = 0, pci = 0, nics = 0, gdr = 1;
+  uint8_t nvls = 0, multicast = 1;  // NVLink SHARP is there; the driver gives this GPU multicast memory
+  uint8_t no_p2p = 0, no_shm = 0;   // switched off
+  uint8_t pair[kMostGpus] = {};     // lanes to other GPUs, where there is no switch
+  uint16_t refused = 0;             // GPUs to which the driver grants no peer-to-peer, a bit each
 };
 
 // ---- bootstrap

@@ -4,6 +4,7 @@
 //   dp        gradients all-reduced in three buckets            fsdp     parameters gathered, gradients reduce-scattered
 //   tp_dp     all-reduces inside a host, and across hosts       moe      all-to-alls across all ranks, then gradients
 //   zero      gradients reduced to their owner, parameters broadcast from it
+//   regroup   dp, and half way, after a checkpoint, on a communicator made anew
 //   pipeline  activations to the next rank, gradients back, then an all-reduce
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct Job {
       per_host = Number("LOCAL_WORLD_SIZE", 1);
   ncclComm_t world = nullptr, inside = nullptr, across = nullptr;
   cudaStream_t stream = nullptr;
+  ncclRedOp_t reduction = ncclMax;
   std::vector<float> big = std::vector<float>(40000, 1), all = std::vector<float>(40000 * 64, 1);
 
   void Check(ncclResult_t result, const char* what) const {
@@ -67,11 +69,13 @@ struct Job {
     return part;
   }
   void Reduce(ncclComm_t comm, size_t count) {
-    Check(ncclAllReduce(big.data(), big.data(), count, ncclFloat32, ncclMax, comm, stream), "ncclAllReduce");
+    Check(ncclAllReduce(big.data(), big.data(), count, ncclFloat32, reduction, comm, stream), "ncclAllReduce");
   }
 
   void Step(const std::string& what) {
-    if (what == "dp") {
+    if (what == "regroup") {
+      for (int bucket = 0; bucket < 3; ++bucket) Reduce(inside != nullptr ? inside : world, 40000);
+    } else if (what == "dp") {
       for (int bucket = 0; bucket < 3; ++bucket) Reduce(world, 40000);
     } else if (what == "tp_dp") {
       for (int layer = 0; layer < 4; ++layer) Reduce(inside, 20000);
@@ -106,7 +110,7 @@ struct Job {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|zero|pipeline ID_FILE STEPS\n", argv[0]);
+    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|zero|pipeline|regroup ID_FILE STEPS\n", argv[0]);
     return 64;
   }
   Job job;
@@ -116,7 +120,15 @@ int main(int argc, char** argv) {
     job.across = job.Part("dp", job.rank % job.per_host, job.rank);
   }
   const int steps = atoi(argv[3]);
+  const bool regroup = strcmp(argv[1], "regroup") == 0;
+  if (regroup) job.reduction = ncclSum;
   for (int step = 0; step < steps; ++step) {
+    if (regroup && step == steps / 2) {
+      printf("saving checkpoint at step %d\n", step);
+      fflush(stdout);
+      usleep(300000);
+      job.inside = job.Part("dp_after_checkpoint", 0, job.rank);
+    }
     job.Step(argv[1]);
     printf("step %d 0.010 s/it\n", step);
     fflush(stdout);
