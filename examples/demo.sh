@@ -10,7 +10,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() { sed -n '5,8s/^# *//p' examples/demo.sh; }
-scenario=dp_rank_absent_4x2
+scenario=lane_dies_then_fallback
 capture=
 case ${1:-} in
   '') ;;
@@ -43,7 +43,7 @@ build=build/release
 log=$build/build.log
 mkdir -p "$build"
 echo "demo: building into $build (log: $log)"
-if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool sim_workload replay; } \
+if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool sim_workload sim_smi replay; } \
     > "$log" 2>&1; then
   tail -n 60 "$log" >&2
   echo "demo: the build failed (whole log: $log)" >&2
@@ -58,17 +58,23 @@ if [ -n "$capture" ]; then
   RINGSCOPE_STALL_SECONDS=2 "$build/replay" "$capture" --out "$out" --speed 20 > "$build/replay.log" 2>&1 ||
     { cat "$build/replay.log" >&2; echo "demo: the replay failed" >&2; exit 1; }
 else
-  inputs="$out/traces $out/flight"
   about=$(sed -n 's/^ *"about": "\(.*\)",$/\1/p' "tests/sim/scenarios/$scenario.json")
-  echo "demo: running the scenario $scenario ($about); each recorder notices a stall after RINGSCOPE_STALL_SECONDS=2"
-  python3 -B tests/sim/run_scenario.py "$build" "$scenario" --out "$out" ||
+  echo "demo: running the scenario $scenario: $about"
+  echo "demo: each recorder notices a stall after RINGSCOPE_STALL_SECONDS=2, five times that before a communicator's first operation ends"
+  python3 -B tests/sim/run_scenario.py "$build" "$scenario" --out "$out" --watch ||
     { echo "demo: the job could not be run" >&2; exit 1; }
+  # What is there of: records, the program's and NCCL's output, kernel logs, nvidia-smi.
+  inputs=
+  for folder in traces flight logs kernel nvidia-smi; do
+    [ -d "$out/$folder" ] && inputs="$inputs $out/$folder"
+  done
+  inputs=${inputs# }
 fi
 
 echo "demo: \$ ringscope diagnose $inputs"
 echo
 status=0
-# shellcheck disable=SC2086  # two folders
+# shellcheck disable=SC2086  # several folders
 "$build/ringscope" diagnose $inputs || status=$?
 echo
 case $status in

@@ -1,4 +1,5 @@
-// Rings, trees, transports, topology and search results from NCCL's log (SUBSYS INIT, GRAPH), kept apart by rank and communicator.
+// Rings, trees, transports, topology and search results from NCCL's log (SUBSYS INIT, GRAPH), kept apart by rank and
+// communicator.
 //
 // Lines between a rank's "Init START" and "Init COMPLETE" come from one thread; connections made later (at first use, 2.22 and
 // later) come from others of that process, whose newest communicator is taken. Logs of several ranks may be interleaved line by
@@ -56,7 +57,9 @@ class NcclPlan : public LineReader {
     if (it->second.plan >= 0) return it->second;
     if (const auto last = newest_.find(ProcessOf(line)); last != newest_.end()) {
       const RankPlan& plan = Plan(*last->second);
-      if (!setup || plan.started || !plan.completed) return *last->second;
+      // A machine is described once a communicator: again, and the line that began the next one is lost.
+      const bool next = plan.completed && plan.system >= 0 && line.text.starts_with("=== System");
+      if (!next && (!setup || plan.started || !plan.completed)) return *last->second;
     }
     Begin(line, &it->second);
     return it->second;

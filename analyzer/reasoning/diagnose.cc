@@ -167,9 +167,27 @@ bool OfOtherRanks(const Candidate& a, const Candidate& b) {
          std::none_of(x.begin(), x.end(), [&](int rank) { return y.count(rank) > 0; });
 }
 
+// One fault and what it leaves behind, told by different witnesses: the driver's line about a GPU's NVLink, and that GPU's error
+// counters, its inactive links, edges that NCCL plans around them.
+bool LeftBehind(const Candidate& a, const Candidate& b) {
+  const std::string &cause = a.finding.cause().id(), &trace = b.finding.cause().id();
+  // A link that lacks lanes is what the GPUs at its two ends lack.
+  if (cause == "HW-02" && trace == "HW-02") {
+    std::set<int> ends;
+    for (const auto& [from, to] : Edges(a.finding)) ends.insert({from, to});
+    const std::set<int> end = Ranks(b.finding);
+    return ends.size() == 2 && end.size() == 1 && ends.count(*end.begin()) > 0 && Edges(b.finding).empty();
+  }
+  if (cause != "HW-01" || (trace != "HW-02" && trace != "HW-03")) return false;
+  if (!Ranks(a.finding).empty() || !Ranks(b.finding).empty()) return Ranks(a.finding) == Ranks(b.finding);
+  const auto same = [](const auto& x, const auto& y) { return x.size() == 1 && y.size() == 1 && x[0] == y[0]; };
+  return same(a.finding.who().hosts(), b.finding.who().hosts()) && same(a.finding.who().gpus(), b.finding.who().gpus());
+}
+
 // a is the reason of b, or of what b says.
 bool Explains(const Candidate& a, const Candidate& b) {
   if (a.finding.kind() == Kind::none || b.finding.kind() == Kind::none) return false;
+  if (LeftBehind(a, b)) return true;
   if (a.layer != Layer::kUnset || b.layer != Layer::kUnset) {
     return a.stops_job && Definite(a) && b.order < Class::kPlan && LayerOf(a) < LayerOf(b) && !OfOtherRanks(a, b);
   }
@@ -189,6 +207,23 @@ bool Explains(const Candidate& a, const Candidate& b) {
       return a.stops_job;
     default:
       return false;
+  }
+}
+
+// What an independent witness saw too is more than one line of evidence.
+void Corroborate(std::vector<Candidate>* candidates) {
+  for (Candidate& a : *candidates) {
+    bool agrees = false;
+    for (const Candidate& b : *candidates) {
+      if (a.finding.cause().id() != "HW-01" || !LeftBehind(a, b) || b.finding.confidence() < Confidence::probable || b.finding.evidence().empty()) continue;
+      agrees = true;
+      Evidence& evidence = *a.finding.add_evidence();
+      evidence = b.finding.evidence(0);
+      evidence.set_text(b.finding.title());
+    }
+    if (!agrees || a.finding.confidence() != Confidence::probable) continue;
+    a.finding.set_confidence(Confidence::established);
+    a.finding.mutable_cause()->set_confidence(Confidence::established);
   }
 }
 
@@ -278,6 +313,11 @@ State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candid
   }
   if (any([](const Candidate& c) { return c.finding.past() || c.order == Class::kPast; }))
     return State::recovered;
+  // Nothing stands still and nobody is late; what NCCL said of its plan may still be a slow one.
+  if (any([](const Candidate& c) {
+        return c.order == Class::kPlan && c.state == State::slow && c.finding.confidence() >= Confidence::probable;
+      }))
+    return State::slow;
   return State::healthy;
 }
 
@@ -427,6 +467,7 @@ Diagnosis Diagnose(const model::Job& job) {
     }
   }
   candidates = DropDuplicates(std::move(candidates));
+  Corroborate(&candidates);
   for (Candidate& c : candidates) AddChecks(job, &c);
   candidates = Order(std::move(candidates));
   const auto says_more = [](const Candidate& c) {

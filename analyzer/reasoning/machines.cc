@@ -32,8 +32,8 @@ struct HostGroups {
   std::map<std::string, std::string> name_of_key;
 };
 
-// Two ranks of one communicator cannot share a device. (They can share a localRank: without P2P and shared memory NCCL takes every
-// process for a node of its own.)
+// Two ranks of one communicator cannot share a device. (They can share a localRank: without P2P and shared memory NCCL takes
+// every process for a node of its own.)
 bool Conflict(const std::vector<RankPlan>& plans, const std::vector<int>& group) {
   std::map<std::tuple<std::string, int, model::BusId>, int> seen;
   for (const int i : group) {
@@ -116,6 +116,7 @@ class Builder {
     World();
     const HostGroups groups = GroupHosts(evidence_);
     std::map<std::string, int> of_key;
+    std::map<std::tuple<std::string, int64_t, int, int>, int> generations;
     out_.of_plan.assign(facts_.plans.size(), -1);
     for (size_t i = 0; i < facts_.plans.size(); ++i) {
       const RankPlan& plan = facts_.plans[i];
@@ -127,7 +128,13 @@ class Builder {
       Machine& machine = out_.list[it->second];
       machine.plans.push_back(static_cast<int>(i));
       out_.of_plan[i] = it->second;
-      if (plan.system >= 0 && !facts_.systems[plan.system].gpus.empty()) machine.logs.push_back(&facts_.systems[plan.system]);
+      // Communicators of one process, one after the other: what a later one saw of the machine is newer.
+      const int generation = generations[{plan.by.host, plan.by.pid, plan.by.device, plan.where.file}]++;
+      if (plan.system >= 0 && !facts_.systems[plan.system].gpus.empty()) {
+        machine.logs.push_back(&facts_.systems[plan.system]);
+        generation_[&facts_.systems[plan.system]] = generation;
+      }
+      out_.generation.push_back(generation);
       std::set<std::string>& hints = hints_[it->second];
       hints.insert(machine.name);
       hints.insert(plan.by.host);
@@ -207,15 +214,30 @@ class Builder {
   void Join(int at) {
     Machine* machine = &out_.list[at];
     // A smaller communicator's topology lists the links among its own GPUs only.
-    std::stable_sort(machine->logs.begin(), machine->logs.end(),
-                     [](const TopologySystem* a, const TopologySystem* b) { return a->gpus.size() > b->gpus.size(); });
-    for (const TopologySystem* log : machine->logs) AddSystem(*log, machine);
+    std::stable_sort(machine->logs.begin(), machine->logs.end(), [this](const TopologySystem* a, const TopologySystem* b) {
+      if (a->gpus.size() != b->gpus.size()) return a->gpus.size() > b->gpus.size();
+      return generation_.at(a) > generation_.at(b);
+    });
+    for (const TopologySystem* log : machine->logs) {
+      const TopologySystem& first = *machine->logs[0];
+      if (log->gpus.size() == first.gpus.size() && generation_.at(log) < generation_.at(&first) && SameGpus(*log, first)) {
+        machine->earlier.push_back(log);
+        continue;
+      }
+      AddSystem(*log, machine);
+    }
     if (machine->file != nullptr) AddSystem(*machine->file, machine);
     for (const int i : machine->plans) AddPlan(facts_.plans[i], i, machine);
     AddTransports(transports_[at], machine);
     NumberByBus(machine);
     if (machine->matrix != nullptr) AddMatrix(machine);
     LaneRate(machine);
+  }
+
+  static bool SameGpus(const TopologySystem& a, const TopologySystem& b) {
+    std::set<uint64_t> nodes;
+    for (const model::TopologyGpu& gpu : a.gpus) nodes.insert(gpu.node);
+    return std::all_of(b.gpus.begin(), b.gpus.end(), [&](const model::TopologyGpu& gpu) { return nodes.count(gpu.node) != 0; });
   }
 
   // The file has the counts of lanes and links to GPUs outside the job; the log has what NCCL reckoned with.
@@ -338,8 +360,8 @@ class Builder {
     if (g >= 0 && machine->gpus[g].rank < 0) machine->gpus[g].rank = rank;
   }
 
-  // GPUs known by bus id alone and GPUs known by index alone: NVML counts in the order of bus ids. Only where all that is known of
-  // both agrees.
+  // GPUs known by bus id alone and GPUs known by index alone: NVML counts in the order of bus ids. Only where all that is known
+  // of both agrees.
   void NumberByBus(Machine* machine) {
     std::vector<int> order;
     for (size_t g = 0; g < machine->gpus.size(); ++g) {
@@ -393,7 +415,8 @@ class Builder {
       auto& [at, pairs] = lanes.emplace_back(g, std::vector<std::pair<int, int>>{});
       for (size_t c = 0; c < row.cells.size() && c < columns.size(); ++c) {
         int n = 0;
-        if (columns[c] < 0 || !row.cells[c].starts_with("NV") || !absl::SimpleAtoi(row.cells[c].substr(2), &n) || n <= 0) continue;
+        if (columns[c] < 0 || !row.cells[c].starts_with("NV") || !absl::SimpleAtoi(row.cells[c].substr(2), &n) || n <= 0)
+          continue;
         const int peer = machine->GpuOfIndex(columns[c]);
         pairs.push_back({peer >= 0 ? peer : MachineGpu::kOutside, n});
         sum += n;
@@ -457,6 +480,7 @@ class Builder {
   const model::Evidence& evidence_;
   const model::PlanFacts& facts_;
   Machines& out_;
+  std::map<const TopologySystem*, int> generation_;
   std::vector<std::set<std::string>> hints_;  // of each machine: names by which files may speak of it
   std::vector<std::vector<const model::TransportLine*>> transports_;
 };
@@ -512,7 +536,8 @@ bool Machine::LinksAnywhere() const {
 bool Machine::NvlinkJoins(int a, int b) const {
   if (a < 0 || b < 0) return false;
   const auto has = [&](int g, int peer) {
-    return std::any_of(gpus[g].links.begin(), gpus[g].links.end(), [&](const MachineGpu::Link& link) { return link.peer == peer; });
+    return std::any_of(gpus[g].links.begin(), gpus[g].links.end(),
+                       [&](const MachineGpu::Link& link) { return link.peer == peer; });
   };
   return has(a, b) || has(b, a) || (has(a, MachineGpu::kSwitch) && has(b, MachineGpu::kSwitch));
 }

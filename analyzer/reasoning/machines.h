@@ -46,8 +46,9 @@ struct Machine {
   bool links_told = false;      // NCCL itself, or nvidia-smi, told which NVLinks there are
   bool links_complete = false;  // ... also those to GPUs that the job does not use
   bool nvswitch = false;
-  double lane_bw = 0;                              // GB/s of one lane in NCCL's reckoning; 0 unknown
-  std::vector<const model::TopologySystem*> logs;  // one a rank and communicator, the largest first
+  double lane_bw = 0;                                 // GB/s of one lane in NCCL's reckoning; 0 unknown
+  std::vector<const model::TopologySystem*> logs;     // one a rank and communicator, the largest first
+  std::vector<const model::TopologySystem*> earlier;  // of those, what communicators made before the newest saw of the same GPUs
   const model::TopologySystem* file = nullptr;
   const model::TopologyMatrix* matrix = nullptr;  // topo -m
   std::vector<const model::TopologyMatrix*> p2p;  // topo -p2p
@@ -64,9 +65,10 @@ struct Machine {
 
 struct Machines {
   std::vector<Machine> list;
-  std::vector<int> of_plan;   // machine of each plan; -1 unknown
-  std::vector<int> job_rank;  // of each plan: of the job; -1 unknown
-  int world = 0;              // ranks of the largest communicator; 0 untold
+  std::vector<int> of_plan;     // machine of each plan; -1 unknown
+  std::vector<int> job_rank;    // of each plan: of the job; -1 unknown
+  std::vector<int> generation;  // of each plan: how many communicators its process had planned before
+  int world = 0;                // ranks of the largest communicator; 0 untold
   // Plans of the largest communicator (or, where nothing tells sizes, all).
   std::vector<bool> is_world;
 };

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "analyzer/model/ranks_text.h"
 #include "analyzer/model/views.h"
 #include "analyzer/reasoning/gpu_view.h"
 #include "analyzer/reasoning/node_trials.h"
@@ -114,7 +115,7 @@ std::string Numbers(const std::vector<const model::LinkReading*>& links) {
   std::vector<int> numbers;
   for (const model::LinkReading* link : links) numbers.push_back(link->link);
   std::sort(numbers.begin(), numbers.end());
-  return absl::StrJoin(numbers, ", ");
+  return numbers.size() > 4 ? model::RangeText(numbers) : absl::StrJoin(numbers, ", ");
 }
 
 void NextDrain(const std::string& host, Finding* finding) {
@@ -199,8 +200,10 @@ Candidate Harmless(const model::Job& job, const std::vector<Links>& group, std::
     CiteAlarms(job, *links.gpu, &f);
   }
   f.set_refuted_by(std::move(refuted_by));
-  SetNext("Nothing to repair. To be sure, compare with another node of the same product, and look at which pairs the topology shows NV#.",
-          "nvidia-smi nvlink -s; nvidia-smi topo -m", &f);
+  SetNext(
+      "Nothing to repair. To be sure, compare with another node of the same product, and look at which pairs the topology shows "
+      "NV#.",
+      "nvidia-smi nvlink -s; nvidia-smi topo -m", &f);
   return c;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -14,7 +15,24 @@
 namespace ringscope::reasoning {
 namespace {
 
-Carrier CarrierOf(const Machine& machine, const model::TransportLine& line, int a, int b) {
+// Whether NVLink joined two GPUs when the plan was made, by what the planning rank saw: links come and go between two
+// communicators. Empty: it does not list both.
+std::optional<bool> JoinedThen(const model::TopologySystem& system, uint64_t a, uint64_t b) {
+  const model::TopologyGpu *from = nullptr, *to = nullptr;
+  for (const model::TopologyGpu& gpu : system.gpus) {
+    if (gpu.node == a) from = &gpu;
+    if (gpu.node == b) to = &gpu;
+  }
+  if (from == nullptr || to == nullptr) return std::nullopt;
+  const auto leads = [](const model::TopologyGpu& gpu, uint64_t peer) {
+    return std::any_of(gpu.links.begin(), gpu.links.end(), [&](const model::TopologyLink& link) {
+      return peer == 0 ? link.nvswitch : !link.nvswitch && link.peer == peer;
+    });
+  };
+  return leads(*from, b) || leads(*to, a) || (leads(*from, 0) && leads(*to, 0));
+}
+
+Carrier CarrierOf(const Machine& machine, const model::TopologySystem* planned, const model::TransportLine& line, int a, int b) {
   const std::string_view via = line.via;
   if (via.starts_with("NET")) return Carrier::kNet;
   if (via.starts_with("SHM") || via.starts_with("direct shared memory")) return Carrier::kShm;
@@ -24,8 +42,9 @@ Carrier CarrierOf(const Machine& machine, const model::TransportLine& line, int 
   if (via.ends_with("/read") && !machine.links_told) return Carrier::kNvlink;
   if (!machine.links_told || a < 0 || b < 0 || !machine.gpus[a].links_told || !machine.gpus[b].links_told)
     return Carrier::kP2pUnknown;
-  if (machine.NvlinkJoins(a, b)) return Carrier::kNvlink;
-  return Carrier::kPcie;
+  std::optional<bool> joined;
+  if (planned != nullptr) joined = JoinedThen(*planned, machine.gpus[a].node, machine.gpus[b].node);
+  return joined.value_or(machine.NvlinkJoins(a, b)) ? Carrier::kNvlink : Carrier::kPcie;
 }
 
 class EdgeFinder {
@@ -58,7 +77,7 @@ class EdgeFinder {
     edge.machine = m;
     edge.from_gpu = from_gpu;
     edge.to_gpu = to_gpu;
-    edge.carrier = CarrierOf(machine, line, from_gpu, to_gpu);
+    edge.carrier = CarrierOf(machine, plan.system < 0 ? nullptr : &facts_.systems[plan.system], line, from_gpu, to_gpu);
     edge.channels = line.channels;
     edge.line = &line;
     const auto [it, fresh] = seen_.try_emplace(std::make_tuple(m, from, to, edge.carrier), edges_.size());

@@ -29,18 +29,19 @@ const model::PlanPattern* RingOf(const model::RankPlan& plan) {
   return nullptr;
 }
 
-// The plan on this machine that tells most: of the largest communicator, with a ring.
+// The plan on this machine that tells most: of the largest communicator, with a ring; the newest of these.
 const model::RankPlan* TellingPlan(const model::Job& job, const Machines& machines, int machine) {
-  const model::RankPlan* best = nullptr;
+  int best = -1;
   for (const int i : machines.list[machine].plans) {
     const model::RankPlan& plan = job.evidence.plan.plans[i];
     if (RingOf(plan) == nullptr && plan.coll_channels < 0) continue;
-    const auto worth = [](const model::RankPlan& p) {
-      return std::make_tuple(p.n_ranks, RingOf(p) != nullptr, p.coll_channels >= 0);
+    const auto worth = [&](int index) {
+      const model::RankPlan& p = job.evidence.plan.plans[index];
+      return std::make_tuple(p.n_ranks, RingOf(p) != nullptr, p.coll_channels >= 0, machines.generation[index]);
     };
-    if (best == nullptr || worth(plan) > worth(*best)) best = &plan;
+    if (best < 0 || worth(i) > worth(best)) best = i;
   }
-  return best;
+  return best < 0 ? nullptr : &job.evidence.plan.plans[best];
 }
 
 }  // namespace

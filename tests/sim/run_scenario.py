@@ -1,6 +1,6 @@
 """Runs a job on the stand-ins, with a fault, as a cluster would leave it behind.
 
-usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S]
+usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S] [--watch]
        run_scenario.py BUILD_TREE --all [--only REGEX] [--tier ci|long] [--jobs N]
                                                   runs the scenarios and holds each verdict against its truth
        run_scenario.py BUILD_TREE --list
@@ -71,7 +71,25 @@ def nvidia_smi(tree, out, scenario, when):
                 f.write(said.stdout)
 
 
-def run(tree, name, scenario, out, seconds):
+class Watcher:
+    """Shows what rank 0 prints, and how long it has printed nothing."""
+
+    def __init__(self, path):
+        self.file = open(path, encoding="utf-8", errors="replace")
+        self.since = time.monotonic()
+        self.told = 0
+
+    def look(self):
+        for line in self.file:
+            print("  rank 0 |", line.rstrip(), flush=True)
+            self.since, self.told = time.monotonic(), 0
+        silent = int(time.monotonic() - self.since)
+        if silent >= self.told + 3:
+            print(f"  rank 0 | ... no step for {silent} s", flush=True)
+            self.told = silent
+
+
+def run(tree, name, scenario, out, seconds, watch=False):
     folders = evidence(scenario) + ["machines"]
     for folder in folders:
         os.makedirs(os.path.join(out, folder), exist_ok=True)
@@ -88,8 +106,11 @@ def run(tree, name, scenario, out, seconds):
             env=environment(tree, out, scenario, name, rank), stdout=log, stderr=subprocess.STDOUT, cwd=out))
         log.close()
     # A healthy job ends by itself; one that hangs is given the time to notice, and then ended as a scheduler would.
+    watcher = Watcher(os.path.join(out, "logs", "program.rank0.log")) if watch else None
     end = time.monotonic() + scenario.get("seconds", seconds)
     while time.monotonic() < end and any(p.poll() is None for p in processes):
+        if watcher:
+            watcher.look()
         time.sleep(0.05)
     for p in processes:
         if p.poll() is None:
@@ -127,6 +148,12 @@ def judge(tree, out, scenario):
         return f"kind, want {truth['kinds']}", brief
     if "ranks" in truth and ranks != truth["ranks"]:
         return f"ranks, want {truth['ranks']}", brief
+    edges = [[int(e["from"]), int(e["to"])] for e in who.get("edges", [])]
+    if "edges" in truth and edges != truth["edges"]:
+        return f"edges {edges}, want {truth['edges']}", brief
+    order = ["possible", "probable", "established"]
+    if order.index(first["confidence"]) < order.index(truth.get("at_least", "possible")):
+        return f"confidence, want {truth['at_least']}", brief
     if "hosts" in truth and hosts != truth["hosts"]:
         return f"hosts, want {truth['hosts']}", brief
     if said["state"] != truth["state"]:
@@ -150,6 +177,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--tier", choices=("ci", "long"))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--watch", action="store_true")
     parser.add_argument("--seconds", type=float, default=STALL + 5)
     args = parser.parse_args()
     args.tree = os.path.abspath(args.tree)
@@ -162,7 +190,7 @@ def main():
         if args.scenario not in known or not args.out:
             sys.exit(f"give --out, and one of: {', '.join(known)}")
         shutil.rmtree(args.out, ignore_errors=True)
-        run(args.tree, args.scenario, known[args.scenario], os.path.abspath(args.out), args.seconds)
+        run(args.tree, args.scenario, known[args.scenario], os.path.abspath(args.out), args.seconds, args.watch)
         return 0
     chosen = {n: s for n, s in known.items() if re.search(args.only, n) and args.tier in (None, s.get("tier", "ci"))}
     failed = 0
@@ -176,4 +204,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        os._exit(0)  # whoever read the list has seen enough

@@ -70,6 +70,11 @@ class Fifo {
     std::lock_guard<std::mutex> lock(mutex_);
     return tail_ - head_ == kSlots;
   }
+  // Slots that were filled since the beginning.
+  uint64_t Put() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return tail_;
+  }
   // Slots that were emptied since the beginning.
   uint64_t Taken() {
     std::lock_guard<std::mutex> lock(mutex_);

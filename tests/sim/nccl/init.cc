@@ -170,9 +170,12 @@ ncclResult_t Split(ncclComm* parent, ncclComm* child, int color, int key) {
   child->hash = hash * 0xbf58476d1ce4e5b9u;
   child->split = true;
   Announce(child);
+  const std::string line = "ncclCommSplit " + Describe(child) + " parent " + Hex(reinterpret_cast<uint64_t>(parent)) +
+                           " splitCount " + std::to_string(number) + " color " + std::to_string(color) + " key " +
+                           std::to_string(key);
+  LogInfo(child->device, line + " - Init START");
   if (const ncclResult_t planned = MakePlanOf(child); planned != ncclSuccess) return planned;
-  LogInfo(child->device, "ncclCommSplit " + Describe(child) + " parent " + Hex(reinterpret_cast<uint64_t>(parent)) + " color " +
-                             std::to_string(color) + " key " + std::to_string(key) + " - Init COMPLETE");
+  LogInfo(child->device, line + " - Init COMPLETE");
   // Nobody sends before all are known: the parent's ring once more.
   std::vector<char> ready(static_cast<size_t>(parent->n));
   const char one = 1;

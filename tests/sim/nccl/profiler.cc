@@ -280,7 +280,6 @@ void EdgeEvents::Begin(void* parent, int steps) {
       .Set(36, static_cast<int32_t>(steps));
   d.Set(40, static_cast<int32_t>(kSliceBytes)).Set(44, static_cast<int32_t>(send_));
   op.handle = parent == nullptr ? nullptr : Start(comm_, &d);
-  Record(op.handle, kInProgress, nullptr);
   ops_.push_back(std::move(op));
   Sync();
 }
@@ -305,6 +304,9 @@ void EdgeEvents::Sent() {
 void EdgeEvents::Sync() {
   while (!ops_.empty()) {
     Op& op = ops_.front();
+    // Those behind it are begun and wait for their turn.
+    if (!op.progress) Record(op.handle, kInProgress, nullptr);
+    op.progress = true;
     while (op.started < op.steps && (op.started < op.done + 4 || (moves_ > 0 && op.started == op.moved))) {
       Descriptor d(kProxyStep, op.handle, comm_->rank);
       d.Set(24, static_cast<int32_t>(op.started));

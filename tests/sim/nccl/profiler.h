@@ -63,6 +63,7 @@ class EdgeEvents {
   struct Op {
     void* handle = nullptr;
     int steps = 0, started = 0, moved = 0, done = 0;
+    bool progress = false;
     std::vector<void*> step;
   };
   void Sync();

@@ -141,6 +141,7 @@ struct Connection {
   Route route;
   bool outgoing = false;
   FifoPtr fifo;
+  uint64_t given = 0;  // slots that a stalled edge has told of
   // A slice on the way: its length first, of which `head` bytes have come.
   std::vector<char> buffer;
   size_t at = 0, head = 0;
@@ -291,7 +292,10 @@ class Progress {
         // Faults are of the network; control and edges inside a host are not its business.
         const EdgeFault fault = c->fifo->events == nullptr ? EdgeFault{} : OnEdge(c->outgoing ? c->route.to : -1);
         slow |= fault.kind == EdgeFault::kSlow;
-        if (fault.kind == EdgeFault::kStalled) continue;
+        if (fault.kind == EdgeFault::kStalled) {
+          if (c->outgoing) Hold(c.get());
+          continue;
+        }
         if (fault.kind == EdgeFault::kDrop && c->outgoing) Drop(c.get());
         if (fault.kind == EdgeFault::kFailed || !(c->outgoing ? Send(c.get(), fault) : Receive(c.get()))) {
           c->dead = true;
@@ -348,6 +352,10 @@ class Progress {
       }
       if (c->fifo->events != nullptr) c->fifo->events->Sent();
     }
+  }
+  // What kernels put into the slots is given to the network, which does not take it.
+  static void Hold(Connection* c) {
+    for (c->given = std::max(c->given, c->fifo->Taken()); c->given < c->fifo->Put(); ++c->given) c->fifo->events->Moved();
   }
   // The network takes it, and nothing arrives.
   static void Drop(Connection* c) {

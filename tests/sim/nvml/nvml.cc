@@ -164,8 +164,10 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length)
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length) {
   const Gpu gpu = Of(device);
   if (gpu.result != NVML_SUCCESS) return gpu.result;
+  const char* host = getenv("RINGSCOPE_SIM_HOST");
   char text[64];
-  snprintf(text, sizeof(text), "GPU-00000000-0000-0000-0000-0000000000%02x", gpu->bus & 0xff);
+  snprintf(text, sizeof(text), "GPU-%08x-0000-4000-8000-0000000000%02x",
+           static_cast<unsigned>(std::hash<std::string>()(host == nullptr ? "" : host)), gpu->bus & 0xff);
   return Text(text, uuid, length);
 }
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci) {

@@ -45,8 +45,8 @@ std::string Log(int me, const std::vector<int>& lanes, const std::string& via, c
   const std::string p = absl::StrFormat("%s:%d:%d [%d] NCCL INFO ", host, 100 + me, 100 + me, me);
   std::string text = extra.empty() ? "" : p + extra + "\n";
   const std::string init =
-      absl::StrFormat("ncclCommInitRank comm 0x5%d rank %d nranks %d cudaDev %d nvmlDev %d busId %x000 commId 0xab - Init ", me, me,
-                      n, me, me, 0x10 + me);
+      absl::StrFormat("ncclCommInitRank comm 0x5%d rank %d nranks %d cudaDev %d nvmlDev %d busId %x000 commId 0xab - Init ", me,
+                      me, n, me, me, 0x10 + me);
   text += p + init + "START\n" + p + "=== System : maxBw 370.8 totalBw 370.8 ===\n" + p + "CPU/0-0 (1/1/3)\n";
   for (int g = 0; g < n; ++g) {
     text += p + absl::StrFormat("+ PCI[48.0] - GPU/0-%x000 (%d)\n", 0x10 + g, g);
@@ -183,8 +183,10 @@ TEST(Plan, ARackThatIsOneDomainAccusesNoHost) {
 TEST(Plan, NvlinkRefusedByTheDriver) {
   const Diagnosis d = DiagnoseText(
       {{"nccl.log",
-        "n1:1:2 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xab - Init START\n"
-        "[2026-01-02 03:04:05] n1:1:2 [0] graph/paths.cc:396 NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0. This "
+        "n1:1:2 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xab - Init "
+        "START\n"
+        "[2026-01-02 03:04:05] n1:1:2 [0] graph/paths.cc:396 NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0. "
+        "This "
         "should not be the "
         "case given their connectivity, and is probably due to a hardware issue. If you still want to proceed, you can set "
         "NCCL_IGNORE_DISABLED_P2P=1.\n"}});
@@ -196,17 +198,18 @@ TEST(Plan, NvlinkRefusedByTheDriver) {
   EXPECT_THAT(f.next().text(), HasSubstr("NCCL_IGNORE_DISABLED_P2P"));
   EXPECT_THAT(f.who().ranks(), IsEmpty());
   // Between PCIe GPUs it is no fault.
-  EXPECT_THAT(
-      Plans(DiagnoseText({{"l",
-                           "n1:1:2 [0] NCCL INFO P2P is disabled between connected GPUs 2 and 1. You can repress this message with "
-                           "NCCL_IGNORE_DISABLED_P2P=1.\n"}})),
-      IsEmpty());
+  EXPECT_THAT(Plans(DiagnoseText(
+                  {{"l",
+                    "n1:1:2 [0] NCCL INFO P2P is disabled between connected GPUs 2 and 1. You can repress this message with "
+                    "NCCL_IGNORE_DISABLED_P2P=1.\n"}})),
+              IsEmpty());
 }
 
 TEST(Plan, GraphDumpOfANetRing) {
   const std::string warn =
       "[2026-01-02 03:04:05] n1:1:1 [0] graph/xml.h:448 NCCL WARN KV Convert to str : could not find value 10 in dictionary\n";
-  const Diagnosis d = DiagnoseText({{"l", "n1:1:1 [0] NCCL INFO NCCL_GRAPH_DUMP_FILE set by environment to /tmp/g.xml\n" + warn}});
+  const Diagnosis d =
+      DiagnoseText({{"l", "n1:1:1 [0] NCCL INFO NCCL_GRAPH_DUMP_FILE set by environment to /tmp/g.xml\n" + warn}});
   ASSERT_GE(d.findings_size(), 1);
   EXPECT_EQ(d.findings(0).kind(), Kind::misconfigured);
   EXPECT_THAT(d.findings(0).title(), HasSubstr("NCCL_GRAPH_DUMP_FILE"));
@@ -225,7 +228,8 @@ std::string NetLog(const std::string& host, int base, bool gdr, int adapters) {
     text += p + init + "START\n" + p + absl::StrFormat("Rank %d: %d Net devices\n", me, adapters) + p +
             absl::StrFormat("comm 0x5 rank %d nRanks 4 nNodes 2 localRanks 2 localRank %d MNNVL 0\n", me, l);
     if (l == 1)
-      text += p + absl::StrFormat("Channel 00/0 : %d[1] -> %d[0] [send] via NET/IB/0%s\n", me, (me + 1) % 4, gdr ? "/GDRDMA" : "");
+      text +=
+          p + absl::StrFormat("Channel 00/0 : %d[1] -> %d[0] [send] via NET/IB/0%s\n", me, (me + 1) % 4, gdr ? "/GDRDMA" : "");
     text += p + init + "COMPLETE\n";
   }
   return text;
@@ -252,7 +256,8 @@ TEST(Plan, AnAdapterMissingOnOneHost) {
 TEST(Plan, OddNumbersEndNowhere) {
   std::string text;
   for (int i = 0; i < 300; ++i)
-    text += absl::StrFormat("n1:%d:1 [0] NCCL INFO Channel 00/0 : %d[%d] -> 0[999] via %s\n", i, i, i, i % 2 ? "SHM" : "NET/IB/0");
+    text +=
+        absl::StrFormat("n1:%d:1 [0] NCCL INFO Channel 00/0 : %d[%d] -> 0[999] via %s\n", i, i, i, i % 2 ? "SHM" : "NET/IB/0");
   text += "n1:1:1 [0] NCCL INFO Channel 00/0 : 16777215[ffffffffffffffff] -> 16777214[fffffffffffffff] via P2P/IPC\n";
   text +=
       "n1:1:1 [0] NCCL INFO + NVL[0.0] - NVS/0\nn1:1:1 [0] NCCL INFO === System\nn1:1:1 [0] NCCL INFO + PCI[1] - "
@@ -261,6 +266,45 @@ TEST(Plan, OddNumbersEndNowhere) {
                 {"topo.xml",
                  "<system version=\"1\"><cpu><pci busid=\"ff:ff.f\"><gpu rank=\"-5\" dev=\"-1\"><nvlink target=\"x\" count=\"3\" "
                  "tclass=\"\"/></gpu></pci></cpu></system>"}});
+}
+
+// What a process planned before its machine lost a link says nothing of now, and its P2P/IPC lines ran over NVLink then.
+TEST(Plan, ALaterCommunicatorSeesTheMachineAsItIs) {
+  const std::vector<int> whole = {18, 18, 18, 18}, short_of = {18, 18, 0, 18};
+  std::vector<File> files;
+  for (int me = 0; me < 4; ++me) {
+    const bool lost = me == 1 || me == 2;
+    std::string later = Log(me, short_of, lost ? "SHM/direct/direct" : "P2P/IPC");
+    for (size_t at = 0; (at = later.find("0xab", at)) != later.npos; at += 4) later.replace(at, 4, "0xcd");
+    files.push_back({absl::StrCat("rank", me, ".log"), Log(me, whole, "P2P/IPC") + later});
+  }
+  const auto found = Plans(DiagnoseText(files));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind(), Kind::fallback_path);
+  EXPECT_THAT(found[0].title(), HasSubstr("0 of 18 NVLink lanes"));
+  EXPECT_THAT(found[0].title(), testing::Not(HasSubstr("PCIe P2P")));
+  EXPECT_EQ(found[0].who().edges_size(), 2) << found[0].ShortDebugString();
+  // The other way round: repaired.
+  for (File& file : files) {
+    const size_t middle = file.text.find("=== System", file.text.find("=== System") + 1);
+    const size_t start = file.text.rfind('\n', file.text.find("Init START", file.text.find("Init COMPLETE"))) + 1;
+    ASSERT_LT(start, middle);
+    file.text = file.text.substr(start) + file.text.substr(0, start);
+  }
+  for (const Finding& f : Plans(DiagnoseText(files))) EXPECT_THAT(f.title(), testing::Not(HasSubstr("0 of 18")));
+}
+
+// The line that begins a split's plan is lost.
+TEST(Plan, ASecondMachineIsANewPlanWithoutItsStart) {
+  std::string text = Log(0, {18, 18, 18}, "P2P/IPC");
+  std::string later = Log(0, {18, 18, 0}, "P2P/IPC");
+  later.erase(0, later.find('\n') + 1);
+  for (size_t at = 0; (at = later.find("0xab", at)) != later.npos; at += 4) later.replace(at, 4, "0xcd");
+  model::Job job;
+  ASSERT_TRUE(ingest::ReadTextBytes("rank0.log", text + later, &job.evidence).ok());
+  ASSERT_EQ(job.evidence.plan.plans.size(), 2u);
+  EXPECT_NE(job.evidence.plan.plans[0].system, job.evidence.plan.plans[1].system);
+  EXPECT_EQ(job.evidence.plan.plans[1].communicator, "0xcd");
 }
 
 }  // namespace
