@@ -91,18 +91,22 @@ struct Task {
   const char* function = "";  // for profilers
   void* handle = nullptr;     // of the collective
   int fault = 0;              // faults.h
-  bool nvls = false;          // by NVLink SHARP
+  enum Algorithm { kRing, kTree, kNvls } algorithm = kRing;
 };
-// Which connections the task's ring uses. What a switch would do for NVLS is done by a ring of its own, so that a rank which
-// disagrees about the algorithm meets nobody, as in NCCL.
-constexpr int32_t kRing = 0, kNvls = 100;
-inline int32_t RingTag(const Task& task) { return task.nvls ? kNvls : kRing; }
+// Which connections the task uses. What a switch would do for NVLS is done by a ring of its own, so that a rank which disagrees
+// about the algorithm meets nobody, as in NCCL.
+inline int32_t TagOf(const Task& task) { return task.algorithm * 100; }
+// The algorithm for a task whose other fields are set: NVLS where this rank uses it, a tree for what is small among many, as
+// NCCL_ALGO says.
+Task::Algorithm ChooseAlgorithm(const ncclComm* comm, const Task& task);
 int SlicesOf(size_t bytes);
-// Slices of the ring that this rank sends and receives in the task.
-struct RingSteps {
-  int sends = 0, receives = 0;
+// Connections that this rank uses in the task, in the order in which NCCL tells of them, each with its slices.
+struct EdgeSteps {
+  int peer = -1;
+  bool send = false;
+  int steps = 0;
 };
-RingSteps StepsOf(const ncclComm* comm, const Task& task);
+std::vector<EdgeSteps> StepsOf(const ncclComm* comm, const Task& task);
 bool OverNetwork(const ncclComm* comm, int peer);
 // False: aborted.
 bool RunTask(ncclComm* comm, const Task& task);

@@ -29,7 +29,8 @@ size_t Elements(const Task::Message& m) { return m.bytes / std::max<size_t>(Size
 
 // In NCCL's words.
 const char* Algorithm(const ncclComm* comm, const Task& t) {
-  if (!t.nvls) return "RING";
+  if (t.algorithm == Task::kRing) return "RING";
+  if (t.algorithm == Task::kTree) return "TREE";
   for (const Peer& p : comm->peers) {
     if (!SameHost(p, comm->peers[0])) return "NVLS_TREE";
   }
@@ -139,10 +140,10 @@ void Tell(std::vector<Pending>* tasks) {
           CollStart(comm, p.api, together,
                     {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++, Algorithm(comm, t)});
       started.push_back(t.handle);
-      const int next = comm->plan.Next(comm->rank), before = comm->plan.Before(comm->rank);
-      const RingSteps steps = StepsOf(comm, t);
-      if (comm->n > 1 && OverNetwork(comm, before)) Append(comm->In(before, RingTag(t)), t.handle, steps.receives, &appends);
-      if (comm->n > 1 && OverNetwork(comm, next)) Append(comm->Out(next, RingTag(t)), t.handle, steps.sends, &appends);
+      for (const EdgeSteps& e : StepsOf(comm, t)) {
+        if (OverNetwork(comm, e.peer))
+          Append(e.send ? comm->Out(e.peer, TagOf(t)) : comm->In(e.peer, TagOf(t)), t.handle, e.steps, &appends);
+      }
     }
     Schedule(comm, &messages);
     for (Task::Message* m : messages) {
@@ -226,7 +227,7 @@ ncclResult_t Submit(ncclComm* comm, Task task, cudaStream_t stream) {
   const Fault fault = AtCall(&task, comm);
   if (fault == Fault::kSkip) return ncclSuccess;
   task.fault = static_cast<int>(fault);
-  task.nvls = comm->nvls && task.kind == Task::kAllReduce && task.reduction.op == ncclSum;
+  task.algorithm = ChooseAlgorithm(comm, task);
   if (fault == Fault::kSwap) {
     held = [comm, task, stream] { return Call(comm, task, stream); };
     return ncclSuccess;

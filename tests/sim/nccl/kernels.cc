@@ -1,4 +1,5 @@
 // What runs on the "GPU": rings over the channels of a communicator, messages to and from many peers at once.
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -139,6 +140,42 @@ bool AllReduce(ncclComm* comm, Ring* ring, const Task& t) {
   return true;
 }
 
+// Sums go up the tree, slice by slice; the whole comes down again.
+bool TreeAllReduce(ncclComm* comm, const Task& t) {
+  const Plan::Branch& branch = comm->plan.tree[static_cast<size_t>(comm->rank)];
+  const size_t size = SizeOf(t.type), bytes = t.count * size;
+  char* const data = static_cast<char*>(t.receive);
+  Copy(data, t.send, bytes);
+  Before(t.reduction, t.type, data, t.count);
+  const auto take = [&](int from, const std::function<void(char*, const char*, size_t)>& change, size_t at) {
+    const FifoPtr in = comm->In(from, TagOf(t));
+    return comm->Wait(
+        [&] { return in->TryTake([&](const char* slice, size_t n) { change(data + at, slice, std::min(n, bytes - at)); }); });
+  };
+  const auto give = [&](int to, size_t at) {
+    const FifoPtr out = comm->Out(to, TagOf(t));
+    return out != nullptr && comm->Wait([&] { return out->TryPut(data + at, std::min(kSliceBytes, bytes - at)); });
+  };
+  for (size_t at = 0; at < bytes; at += kSliceBytes) {
+    for (const int child : branch.children) {
+      if (!take(
+              child, [&](char* into, const char* from, size_t n) { Reduce(t.reduction, t.type, into, from, n / size); }, at))
+        return false;
+    }
+    if (branch.parent >= 0 && !give(branch.parent, at)) return false;
+  }
+  for (size_t at = 0; at < bytes; at += kSliceBytes) {
+    if (branch.parent >= 0 && !take(
+                                  branch.parent, [](char* into, const char* from, size_t n) { memcpy(into, from, n); }, at))
+      return false;
+    for (const int child : branch.children) {
+      if (!give(child, at)) return false;
+    }
+  }
+  After(t.reduction, t.type, data, t.count);
+  return true;
+}
+
 bool ReduceScatter(ncclComm* comm, Ring* ring, const Task& t) {
   const size_t size = SizeOf(t.type), all = t.count * static_cast<size_t>(comm->n);
   std::vector<char> work(all * size);
@@ -237,37 +274,58 @@ bool Messages(ncclComm* comm, const Task& t) {
 
 int SlicesOf(size_t bytes) { return static_cast<int>((bytes + kSliceBytes - 1) / kSliceBytes); }
 
-RingSteps StepsOf(const ncclComm* comm, const Task& t) {
-  RingSteps steps;
-  if (comm->n == 1 || t.kind == Task::kMessages) return steps;
+Task::Algorithm ChooseAlgorithm(const ncclComm* comm, const Task& t) {
+  if (t.kind != Task::kAllReduce || comm->n < 2) return Task::kRing;
+  if (comm->nvls && t.reduction.op == ncclSum) return Task::kNvls;
+  constexpr int kMany = 32;
+  constexpr size_t kSmall = size_t{256} << 10;
+  const char* asked = getenv("NCCL_ALGO");
+  const bool tree =
+      asked != nullptr ? strcasestr(asked, "tree") != nullptr : comm->n >= kMany && t.count * SizeOf(t.type) <= kSmall;
+  return tree ? Task::kTree : Task::kRing;
+}
+
+std::vector<EdgeSteps> StepsOf(const ncclComm* comm, const Task& t) {
+  if (comm->n == 1 || t.kind == Task::kMessages) return {};
   const size_t size = SizeOf(t.type);
+  std::vector<EdgeSteps> edges;
+  if (t.algorithm == Task::kTree) {
+    const Plan::Branch& branch = comm->plan.tree[static_cast<size_t>(comm->rank)];
+    const int steps = SlicesOf(t.count * size);
+    for (const int child : branch.children) edges.push_back({child, false, steps});
+    if (branch.parent >= 0) edges.push_back({branch.parent, true, steps});
+    for (const int child : branch.children) edges.push_back({child, true, steps});
+    if (branch.parent >= 0) edges.push_back({branch.parent, false, steps});
+    return edges;
+  }
+  int sends = 0, receives = 0;
   if (t.kind == Task::kBroadcast || t.kind == Task::kReduce) {
     const int first = t.kind == Task::kBroadcast ? t.root : comm->plan.Next(t.root), last = comm->plan.Before(first);
-    steps.sends = comm->rank == last ? 0 : SlicesOf(t.count * size);
-    steps.receives = comm->rank == first ? 0 : SlicesOf(t.count * size);
-    return steps;
+    sends = comm->rank == last ? 0 : SlicesOf(t.count * size);
+    receives = comm->rank == first ? 0 : SlicesOf(t.count * size);
   }
   const auto around = [&](size_t count, int shift) {
     for (int step = 0; step < comm->n - 1; ++step) {
-      steps.sends += SlicesOf(PartAt(comm, count, shift - step).size * size);
-      steps.receives += SlicesOf(PartAt(comm, count, shift - 1 - step).size * size);
+      sends += SlicesOf(PartAt(comm, count, shift - step).size * size);
+      receives += SlicesOf(PartAt(comm, count, shift - 1 - step).size * size);
     }
   };
   const size_t all = t.count * static_cast<size_t>(comm->n);
   if (t.kind == Task::kAllReduce) {
     around(t.count, 0);  // reducing
     around(t.count, 1);  // gathering
-  } else {
+  } else if (t.kind == Task::kReduceScatter || t.kind == Task::kAllGather) {
     around(all, t.kind == Task::kReduceScatter ? -1 : 0);
   }
-  return steps;
+  return {{comm->plan.Before(comm->rank), false, receives}, {comm->plan.Next(comm->rank), true, sends}};
 }
 
 bool RunTask(ncclComm* comm, const Task& t) {
   if (t.kind == Task::kMessages) return Messages(comm, t);
   std::unique_ptr<Ring> ring;
+  if (t.algorithm == Task::kTree) return TreeAllReduce(comm, t);
   if (comm->n > 1) {
-    ring = std::make_unique<Ring>(comm, RingTag(t));
+    ring = std::make_unique<Ring>(comm, TagOf(t));
     if (!ring->ok()) return false;
   }
   switch (t.kind) {

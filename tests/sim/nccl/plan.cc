@@ -135,6 +135,31 @@ Plan::Local OnHost(const std::vector<Peer>& peers, const std::vector<int>& ranks
   return local;
 }
 
+// A binary tree over 0, 1, …, n - 1 in their natural order: odd numbers are its leaves, 0 is the root and has one child. -1:
+// none.
+int ParentOf(int i, int n) {
+  if (i == 0) return -1;
+  const int bit = i & -i, up = (i & ~bit) | bit << 1;
+  return up < n ? up : i & ~bit;
+}
+
+std::vector<Plan::Branch> MakeTree(size_t ranks, const std::vector<std::vector<int>>& chains) {
+  std::vector<Plan::Branch> tree(ranks);
+  const int n = static_cast<int>(chains.size());
+  const auto join = [&](int parent, int child) {
+    tree[static_cast<size_t>(parent)].children.push_back(child);
+    tree[static_cast<size_t>(child)].parent = parent;
+  };
+  for (const std::vector<int>& chain : chains) {
+    for (size_t i = 1; i < chain.size(); ++i) join(chain[i - 1], chain[i]);
+  }
+  for (int host = 0; host < n; ++host) {
+    if (const int parent = ParentOf(host, n); parent >= 0)
+      join(chains[static_cast<size_t>(parent)][0], chains[static_cast<size_t>(host)][0]);
+  }
+  return tree;
+}
+
 }  // namespace
 
 bool SameHost(const Peer& a, const Peer& b) { return strcmp(a.host, b.host) == 0; }
@@ -187,12 +212,14 @@ Plan MakePlan(const std::vector<Peer>& peers) {
   }
   plan.local.resize(peers.size());
   plan.channels = std::numeric_limits<int>::max();
+  std::vector<std::vector<int>> chains;
   bool nvls = peers.size() > 1;
   for (const std::string& host : hosts) {
     const std::vector<int>& ranks = of_host[host];
     const bool round = hosts.size() == 1;
     const std::vector<int> order = Trail(peers, ranks, round).Find();
     plan.ring.insert(plan.ring.end(), order.begin(), order.end());
+    chains.push_back(order);
     Plan::Local local = OnHost(peers, ranks, order, round);
     const Peer& any = peers[static_cast<size_t>(ranks[0])];
     if (hosts.size() > 1 && any.nics > 0 && any.nics < local.channels) local.channels = any.nics;
@@ -213,6 +240,7 @@ Plan MakePlan(const std::vector<Peer>& peers) {
       }
     }
   }
+  plan.tree = MakeTree(peers.size(), chains);
   plan.nvls_channels = nvls ? 16 : 0;
   plan.at.resize(peers.size());
   for (size_t i = 0; i < plan.ring.size(); ++i) plan.at[static_cast<size_t>(plan.ring[i])] = static_cast<int>(i);

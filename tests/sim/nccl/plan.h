@@ -31,6 +31,13 @@ struct Plan {
   // Two ranks whose GPUs NVLink joins and the driver keeps apart: initialisation fails (NCCL 2.12.7 and later). -1: none.
   int refused_a = -1, refused_b = -1;
 
+  // Of the tree: hosts in a binary tree, each by the first of its ranks in the ring; the others of a host in a chain behind it.
+  struct Branch {
+    int parent = -1;
+    std::vector<int> children;
+  };
+  std::vector<Branch> tree;  // of each rank
+
   int Next(int rank) const { return ring[(static_cast<size_t>(at[static_cast<size_t>(rank)]) + 1) % ring.size()]; }
   int Before(int rank) const {
     return ring[(static_cast<size_t>(at[static_cast<size_t>(rank)]) + ring.size() - 1) % ring.size()];
