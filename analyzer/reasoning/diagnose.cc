@@ -215,7 +215,8 @@ void Corroborate(std::vector<Candidate>* candidates) {
   for (Candidate& a : *candidates) {
     bool agrees = false;
     for (const Candidate& b : *candidates) {
-      if (a.finding.cause().id() != "HW-01" || !LeftBehind(a, b) || b.finding.confidence() < Confidence::probable || b.finding.evidence().empty()) continue;
+      if (a.finding.cause().id() != "HW-01" || !LeftBehind(a, b)) continue;
+      if (b.finding.confidence() < Confidence::probable || b.finding.evidence().empty()) continue;
       agrees = true;
       Evidence& evidence = *a.finding.add_evidence();
       evidence = b.finding.evidence(0);

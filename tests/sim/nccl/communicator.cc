@@ -21,7 +21,7 @@ Registry& TheRegistry() {
     SetIncoming([made](const Route& route) -> FifoPtr {
       std::lock_guard<std::mutex> lock(made->mutex);
       const auto found = made->of.find({route.communicator, route.to});
-      return found == made->of.end() ? nullptr : found->second->In(route.from, route.tag);
+      return found == made->of.end() ? nullptr : found->second->In(route.from, route.tag, route.network);
     });
     SetLost([made](const Route& route) {
       std::lock_guard<std::mutex> lock(made->mutex);
@@ -103,8 +103,6 @@ Peer Self(int rank, int device) {
   return self;
 }
 
-bool OverNetwork(const ncclComm* comm, int peer) { return Between(comm->peers, comm->rank, peer) == Transport::kNet; }
-
 bool GatherAll(ncclComm* comm, const void* own, size_t bytes, void* all) {
   char* parts = static_cast<char*>(all);
   memcpy(parts + bytes * static_cast<size_t>(comm->rank), own, bytes);
@@ -131,13 +129,17 @@ using ringscope::sim::Fifo;
 using ringscope::sim::FifoPtr;
 using ringscope::sim::kControl;
 
-FifoPtr ncclComm::In(int from, int32_t tag) {
+// Ranks of one process hand slots over directly, whatever the plan calls it.
+bool ncclComm::OverNetwork(int peer) const {
+  return peers[static_cast<size_t>(peer)].pid != getpid() && Between(peers, rank, peer) == ringscope::sim::Transport::kNet;
+}
+
+FifoPtr ncclComm::In(int from, int32_t tag, bool network) {
   std::lock_guard<std::mutex> lock(mutex);
   FifoPtr& fifo = in_[{from, tag}];
   if (fifo == nullptr) {
     fifo = std::make_shared<Fifo>(bell, ringscope::sim::ProgressBell());
-    if (tag != kControl && ringscope::sim::OverNetwork(this, from))
-      fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, from, false);
+    if (network) fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, from, false);
   }
   return fifo;
 }
@@ -152,13 +154,13 @@ FifoPtr ncclComm::Out(int to, int32_t tag) {
   if (peers[static_cast<size_t>(to)].pid == getpid()) {
     ncclComm* const other = ringscope::sim::Find(hash, to);
     if (other == nullptr) return nullptr;
-    fifo = other->In(rank, tag);
+    fifo = other->In(rank, tag, /*network=*/false);
     fifo->Rebell(other->bell, bell);
   } else {
     fifo = std::make_shared<Fifo>(ringscope::sim::ProgressBell(), bell);
-    if (tag != kControl && ringscope::sim::OverNetwork(this, to))
-      fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, to, true);
-    if (!ringscope::sim::ConnectOut({hash, rank, to, tag}, peers[static_cast<size_t>(to)].port, fifo)) {
+    const bool network = tag != kControl && OverNetwork(to);
+    if (network) fifo->events = std::make_shared<ringscope::sim::EdgeEvents>(this, to, true);
+    if (!ringscope::sim::ConnectOut({hash, rank, to, tag, network}, peers[static_cast<size_t>(to)].port, fifo)) {
       Fail(ncclRemoteError);
       return nullptr;
     }

@@ -42,7 +42,10 @@ struct ncclComm {
 
   // Directions that have been used. The other end makes them known when it uses them first.
   ringscope::sim::FifoPtr Out(int to, int32_t tag);
-  ringscope::sim::FifoPtr In(int from, int32_t tag);
+  ringscope::sim::FifoPtr In(int from, int32_t tag) { return In(from, tag, tag != ringscope::sim::kControl && OverNetwork(from)); }
+  ringscope::sim::FifoPtr In(int from, int32_t tag, bool network);
+  // Whether data to and from that rank goes over the network. Not before the rank has joined.
+  bool OverNetwork(int peer) const;
   // Waits until `ready()`; false: aborted.
   bool Wait(const std::function<bool()>& ready);
   // An error that only ncclCommGetAsyncError shows.
@@ -107,7 +110,6 @@ struct EdgeSteps {
   int steps = 0;
 };
 std::vector<EdgeSteps> StepsOf(const ncclComm* comm, const Task& task);
-bool OverNetwork(const ncclComm* comm, int peer);
 // False: aborted.
 bool RunTask(ncclComm* comm, const Task& task);
 

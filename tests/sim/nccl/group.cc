@@ -141,7 +141,7 @@ void Tell(std::vector<Pending>* tasks) {
                     {t.function, t.send, t.receive, t.count, t.type, t.root, comm->sequences[t.function]++, Algorithm(comm, t)});
       started.push_back(t.handle);
       for (const EdgeSteps& e : StepsOf(comm, t)) {
-        if (OverNetwork(comm, e.peer))
+        if (comm->OverNetwork(e.peer))
           Append(e.send ? comm->Out(e.peer, TagOf(t)) : comm->In(e.peer, TagOf(t)), t.handle, e.steps, &appends);
       }
     }
@@ -149,7 +149,7 @@ void Tell(std::vector<Pending>* tasks) {
     for (Task::Message* m : messages) {
       m->handle = P2pStart(comm, m->api, together, m->send, m->data, Elements(*m), m->type, m->peer);
       started.push_back(m->handle);
-      if (!OverNetwork(comm, m->peer)) continue;
+      if (!comm->OverNetwork(m->peer)) continue;
       Append(m->send ? comm->Out(m->peer, kMessages) : comm->In(m->peer, kMessages), m->handle, SlicesOf(m->bytes), &appends);
     }
     for (void* handle : started) Stop(handle);

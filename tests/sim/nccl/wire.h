@@ -44,6 +44,7 @@ struct Route {
   uint64_t communicator = 0;
   int32_t from = -1, to = -1;
   int32_t tag = 0;  // channel; kMessages, kControl
+  bool network = false;  // counts as a network's edge; whoever accepts a connection may not know its peers yet
 };
 constexpr int32_t kMessages = -1, kControl = -2;
 
