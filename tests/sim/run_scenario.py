@@ -1,11 +1,13 @@
 """Runs a job on the stand-ins, with a fault, as a cluster would leave it behind.
 
 usage: run_scenario.py BUILD_TREE SCENARIO --out DIR [--seconds S] [--watch]
+       run_scenario.py BUILD_TREE --out DIR [--hosts H] [--ranks-per-host R] [--workload W] [--steps N] [--machine M] [--faults F]
+                                                  a job of one's own
        run_scenario.py BUILD_TREE --all [--only REGEX] [--tier ci|long] [--jobs N]
                                                   runs the scenarios and holds each verdict against its truth
        run_scenario.py BUILD_TREE --list
 
-A scenario is a file of tests/sim/scenarios; README.md there says what it holds.
+A scenario is a file of tests/sim/scenarios; README.md there says what it holds. --seed N: other times that steps take.
 DIR gets traces/, flight/, logs/ (one NCCL log and one program log a rank), where the scenario names a machine also kernel/ and
 nvidia-smi/ (before and after), and truth.json.
 """
@@ -47,7 +49,7 @@ def environment(tree, out, scenario, name, rank):
         **keep, "RANK": str(rank), "WORLD_SIZE": str(n), "LOCAL_RANK": str(rank % per_host), "LOCAL_WORLD_SIZE": str(per_host),
         "RINGSCOPE_SIM_HOST": host, "RINGSCOPE_HOST": host, "RINGSCOPE_BOOT_ID": f"boot-of-{host}", "RINGSCOPE_JOB": name,
         "RINGSCOPE_DIR": os.path.join(out, "traces"), "RINGSCOPE_FLIGHT_DIR": os.path.join(out, "flight"),
-        "RINGSCOPE_STALL_SECONDS": str(STALL), "RINGSCOPE_SIM_FAULTS": scenario["faults"],
+        "RINGSCOPE_STALL_SECONDS": str(STALL), "RINGSCOPE_SIM_FAULTS": scenario["faults"], "RINGSCOPE_SIM_SEED": str(scenario.get("seed", 1)),
         "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": os.path.join(out, "logs", f"nccl.rank{rank}.log"),
         "NCCL_PROFILER_PLUGIN": os.path.join(tree, "libringscope.so"),
         **({} if "machine" not in scenario else {
@@ -177,6 +179,13 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--tier", choices=("ci", "long"))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--ranks-per-host", type=int, default=4)
+    parser.add_argument("--workload", default="dp")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--machine")
+    parser.add_argument("--faults", default="")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--watch", action="store_true")
     parser.add_argument("--seconds", type=float, default=STALL + 5)
     args = parser.parse_args()
@@ -187,11 +196,24 @@ def main():
             print(f"{name:28} {scenario['about']}")
         return 0
     if not args.all:
-        if args.scenario not in known or not args.out:
+        if args.scenario is None:
+            name = "own"
+            scenario = {"hosts": args.hosts, "ranks_per_host": args.ranks_per_host, "workload": args.workload, "steps": args.steps,
+                        "faults": args.faults, "truth": {"faults": args.faults}}
+            if args.machine:
+                scenario["machine"] = args.machine
+        else:
+            name, scenario = args.scenario, known.get(args.scenario)
+        if scenario is None or not args.out:
             sys.exit(f"give --out, and one of: {', '.join(known)}")
+        if os.path.exists(args.out) and not os.path.exists(os.path.join(args.out, "truth.json")) and os.listdir(args.out):
+            sys.exit(f"{args.out} holds something else")
+        scenario["seed"] = args.seed
         shutil.rmtree(args.out, ignore_errors=True)
-        run(args.tree, args.scenario, known[args.scenario], os.path.abspath(args.out), args.seconds, args.watch)
+        run(args.tree, name, scenario, os.path.abspath(args.out), args.seconds, args.watch)
         return 0
+    for scenario in known.values():
+        scenario["seed"] = args.seed
     chosen = {n: s for n, s in known.items() if re.search(args.only, n) and args.tier in (None, s.get("tier", "ci"))}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

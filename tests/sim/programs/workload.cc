@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
     job.across = job.Part("dp", job.rank % job.per_host, job.rank);
   }
   const int steps = atoi(argv[3]);
+  uint64_t seed = static_cast<uint64_t>(Number("RINGSCOPE_SIM_SEED", 1)) * 1000003 + static_cast<uint64_t>(job.rank);
   const bool regroup = strcmp(argv[1], "regroup") == 0;
   if (regroup) job.reduction = ncclSum;
   for (int step = 0; step < steps; ++step) {
@@ -132,7 +133,9 @@ int main(int argc, char** argv) {
     job.Step(argv[1]);
     printf("step %d 0.010 s/it\n", step);
     fflush(stdout);
-    usleep(4000);
+    // What a step computes takes as long as the seed says: every rank its own, the same in every run.
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    usleep(3000 + static_cast<unsigned>(seed >> 33) % 2000);
   }
   for (ncclComm_t comm : {job.inside, job.across, job.world}) {
     if (comm != nullptr) ncclCommDestroy(comm);
