@@ -38,6 +38,7 @@ int Init(void** context, int* mask, const InitCall& call) {
     if (context != nullptr) *context = Pointer(kNoContext);
     return 0;
   }
+  recorder::NotePlugin();
   Image* image = recorder::Current();
   if (image == nullptr || context == nullptr) {
     if (context != nullptr) *context = Pointer(kNoContext);

@@ -291,6 +291,7 @@ void LayOutImage(const Settings& settings, const Identity& identity, uint32_t no
   add(Table::kComms, sizeof(flight::CommRow), sizes.comms, 0);
   add(Table::kOps, sizeof(flight::OpRow), sizes.ops, 0);
   add(Table::kEdges, sizeof(flight::EdgeRow), sizes.edges, 0);
+  header->tables[count++] = {static_cast<uint32_t>(Table::kHost), sizeof(flight::HostRow), 1, 0, flight::kHostAt};
   header->table_count = count;
   header->pid = identity.pid;
   header->uid = identity.uid;
@@ -328,6 +329,7 @@ Image ImageAt(unsigned char* base) {
   image.comms = reinterpret_cast<flight::CommRow*>(at(Table::kComms));
   image.ops = reinterpret_cast<flight::OpRow*>(at(Table::kOps));
   image.edges = reinterpret_cast<flight::EdgeRow*>(at(Table::kEdges));
+  image.host = reinterpret_cast<flight::HostRow*>(at(Table::kHost));
   image.nonce = header->process_nonce;
   image.comm_rows = desc(Table::kComms).rows;
   image.op_rows = desc(Table::kOps).rows;

@@ -208,6 +208,9 @@ uint64_t ApiStart(Image* image, uint64_t context, const OpCall& given) {
   // GroupApi says how deep: 1 is the implicit group of a single call, more is inside
   // ncclGroupStart.
   if (thread != nullptr && (Load(thread->call) >> 8 & 0xff) > 1) call.flags |= flight::kOpGrouped;
+  // What the preloaded library knows of the call that this thread is in.
+  if (thread != nullptr && call.func != flight::Func::kUnknown)
+    call.flags |= static_cast<uint32_t>(Load(thread->host_call) >> 32) & flight::kOpReduction;
   uint64_t handle = 0;
   const bool p2p = call.flags & flight::kOpP2p;
   uint64_t tasks = 0;

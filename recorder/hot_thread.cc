@@ -26,6 +26,8 @@ flight::ThreadRow* Take(Image* image, flight::ThreadRow* row, uint64_t expected,
   Store(row->position, 0);
   Store(row->group_p2p, 0);
   Store(row->group_tail, 0);
+  Store(row->host_call, 0);
+  Store(row->last_error, 0);
   // A ring stays with the thread that took it: our thread frees it when that one has ended.
   if (image->stream != nullptr)
     image->stream->ring_of[row - image->threads].store(0, std::memory_order_relaxed);

@@ -28,6 +28,7 @@ std::atomic<uint32_t> g_start{kNotStarted};
 std::atomic<int32_t> g_owner_pid{0};    // process that began Start(); 0 none
 std::atomic<uint32_t> g_page_wiped{0};  // the kernel zeroes g_owner in children
 bool g_fork_handler_set = false;
+std::atomic<uint32_t> g_plugin_seen{0};
 
 enum class Whose { kNobodys, kOurs, kParents, kShared };
 // To whom the state in this memory belongs. kShared: to another process that has the very same
@@ -58,6 +59,7 @@ void ForgetParent() {
   }
   g_page_wiped.store(0, std::memory_order_relaxed);
   g_owner_pid.store(0, std::memory_order_relaxed);
+  g_plugin_seen.store(0, std::memory_order_relaxed);
   if (g_start.load(std::memory_order_relaxed) != kOff) {
     g_start.store(kNotStarted, std::memory_order_release);
   }
@@ -181,6 +183,9 @@ void NoteNccl(Image* image, uint32_t nccl_version, uint32_t events) {
   }
   __atomic_store_n(&image->header->event_mask, events, __ATOMIC_RELAXED);
 }
+
+void NotePlugin() { g_plugin_seen.store(1, std::memory_order_relaxed); }
+bool PluginSeen() { return g_plugin_seen.load(std::memory_order_relaxed) != 0; }
 
 void AskSnapshot(flight::Reason reason) {
   Image* image = Current();

@@ -21,6 +21,7 @@ struct Image {
   flight::CommRow* comms;
   flight::OpRow* ops;
   flight::EdgeRow* edges;
+  flight::HostRow* host;
   uint32_t nonce;      // header->process_nonce
   uint32_t comm_rows;  // of the three tables; powers of two
   uint32_t op_rows;
@@ -47,6 +48,11 @@ bool Start();
 // Says in the record which NCCL called (its number, 0 unknown) and which events were asked of it; of
 // the newest communicator.
 void NoteNccl(Image* image, uint32_t nccl_version, uint32_t events);
+
+// A profiler plugin's init was called in this process: its events are the record of operations, and the preloaded library tells of
+// none.
+void NotePlugin();
+bool PluginSeen();
 
 // Asks our thread for a snapshot. Sets a bit and wakes it: no lock, no allocation, one futex system call at most.
 // Callable from any thread; does nothing without a recorder.

@@ -75,6 +75,7 @@ class OpRecord {
   bool graph_captured() const { return shape_->graph_captured(); }
   bool grouped() const { return shape_->grouped(); }
   bool copy_engine() const { return shape_->copy_engine(); }
+  uint32_t reduction() const { return shape_->reduction(); }
   bool unfinished() const { return shape_->unfinished(); }
   uint32_t kernels_started() const { return shape_->kernels_started(); }
   uint32_t kernels_stopped() const { return shape_->kernels_stopped(); }

@@ -37,6 +37,7 @@ trace::Operation ShapeOf(const trace::Signature& s) {
   shape.set_tail_tasks(s.tail_tasks());
   shape.set_grouped(s.grouped());
   shape.set_copy_engine(s.copy_engine());
+  shape.set_reduction(s.reduction());
   shape.set_thread(s.thread());
   return shape;
 }

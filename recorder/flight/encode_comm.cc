@@ -75,6 +75,7 @@ void EncodeOperation(Encoder* e, const OpView& op) {
   w.Bool(31, op.flags & kOpGrouped);
   w.Bool(32, op.flags & kOpCopyEngine);
   w.Uint(33, op.generation);
+  w.Uint(38, (op.flags & kOpReduction) >> kOpReductionShift);
   w.End(mark);
 }
 
@@ -104,6 +105,7 @@ void EncodeSignature(Encoder* e, const OpView& op) {
   w.Bool(14, op.flags & kOpGrouped);
   w.Bool(15, op.flags & kOpCopyEngine);
   w.Uint(16, ThreadOf(op));
+  w.Uint(17, (op.flags & kOpReduction) >> kOpReductionShift);
   w.End(mark);
 }
 

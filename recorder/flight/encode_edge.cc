@@ -1,5 +1,6 @@
 // Edges and calls in flight.
 #include "recorder/flight/encoder.h"
+#include "recorder/flight/host_calls.h"
 #include "recorder/flight/handles.h"
 #include "recorder/flight/steps.h"
 
@@ -127,20 +128,33 @@ void EncodeEdge(Encoder* e, uint32_t index) {
 
 void EncodeCall(Encoder* e, uint32_t index) {
   const ThreadRow& row = e->image.threads[index];
-  const uint64_t tid = Load(row.tid), call = Load(row.call);
-  if (tid == 0 || (call & 0xff) == 0) return;
+  const uint64_t tid = Load(row.tid), call = Load(row.call), error = Load(row.last_error);
+  const HostCallInfo host = HostCallOf(static_cast<uint32_t>(Load(row.host_call) & 0xffff));
+  if (tid == 0 || ((call & 0xff) == 0 && host.number == 0 && error == 0)) return;
   WireWriter& w = e->w;
   const WireWriter::Mark mark = w.Begin(14);
   w.Uint(1, index);
   w.Int(2, static_cast<int32_t>(static_cast<uint32_t>(tid)));
-  w.Uint(3, call & 0xff);
-  w.Int(4, e->Ns(Load(row.since)));
-  const uint32_t comm = static_cast<uint32_t>(call >> 32 & 0xffff);
-  w.Uint(5, comm < kCommRows ? comm + 1 : 0);
-  w.Uint(6, Load(row.position));
-  w.Fixed64(7, Load(row.stream) & kGroupBits);
-  w.Uint(8, Load(row.count));
-  w.Uint(9, call >> 8 & 0xff);
+  if ((call & 0xff) != 0) {
+    w.Uint(3, call & 0xff);
+    w.Int(4, e->Ns(Load(row.since)));
+    const uint32_t comm = static_cast<uint32_t>(call >> 32 & 0xffff);
+    w.Uint(5, comm < kCommRows ? comm + 1 : 0);
+    w.Uint(6, Load(row.position));
+    w.Fixed64(7, Load(row.stream) & kGroupBits);
+    w.Uint(8, Load(row.count));
+    w.Uint(9, call >> 8 & 0xff);
+  }
+  if (host.number != 0) {
+    w.String(10, host.name);
+    w.Int(11, e->Ns(Load(row.host_since)));
+    w.Fixed64(12, Load(row.host_about) & kGroupBits);
+    w.Uint(13, Load(row.host_bytes));
+  }
+  if (error != 0) {
+    w.Uint(14, error & 0xffffffff);
+    w.String(15, HostCallOf(static_cast<uint32_t>(error >> 32 & 0xffff)).name);
+  }
   w.End(mark);
 }
 

@@ -3,6 +3,7 @@
 
 #include "recorder/flight/counters.h"
 #include "recorder/flight/encoder.h"
+#include "recorder/flight/host_calls.h"
 #include "recorder/flight/text.h"
 
 namespace ringscope::flight {
@@ -265,6 +266,48 @@ void EncodeLiveness(Encoder* e) {
   e->w.End(mark);
 }
 
+void EncodeHostError(Encoder* e, uint32_t field, const HostError& error) {
+  const uint64_t what = Load(error.what);
+  if (!(what >> 63)) return;
+  const WireWriter::Mark mark = e->w.Begin(field);
+  e->w.String(1, HostCallOf(static_cast<uint32_t>(what >> 32 & 0xffff)).name);
+  e->w.Uint(2, what & 0xffffffff);
+  e->w.Int(3, e->Ns(Load(error.when)));
+  e->w.Int(4, static_cast<int32_t>(static_cast<uint32_t>(Load(error.tid))));
+  e->w.End(mark);
+}
+
+// Field 17.
+void EncodeHost(Encoder* e) {
+  if (e->image.host.count == 0) return;
+  const HostRow& host = e->image.host[0];
+  const uint64_t seen = Load(host.seen);
+  if (!(seen & kHostPreloaded)) return;
+  const WireWriter::Mark mark = e->w.Begin(17);
+  e->w.Bool(1, seen & kHostNccl);
+  e->w.Bool(2, seen & kHostCudaRuntime);
+  e->w.Bool(3, seen & kHostCudaDriver);
+  e->w.Uint(4, Load(host.nccl_errors));
+  e->w.Uint(5, Load(host.cuda_errors));
+  EncodeHostError(e, 6, host.first_nccl);
+  EncodeHostError(e, 7, host.first_cuda);
+  EncodeHostError(e, 8, host.sticky);
+  static constexpr uint64_t kUpTo[kCopySizes] = {4096, 65536, 1 << 20, 16 << 20, 0};
+  for (uint32_t kind = 0; kind < kCopyKinds; ++kind) {
+    for (uint32_t size = 0; size < kCopySizes; ++size) {
+      const uint64_t count = Load(host.copies[kind][size][0]);
+      if (count == 0) continue;
+      const WireWriter::Mark one = e->w.Begin(9);
+      e->w.Uint(1, kind);
+      e->w.Uint(2, kUpTo[size]);
+      e->w.Uint(3, count);
+      e->w.Uint(4, Load(host.copies[kind][size][1]));
+      e->w.End(one);
+    }
+  }
+  e->w.End(mark);
+}
+
 }  // namespace
 
 void EncodeHead(Encoder* e) {
@@ -278,6 +321,7 @@ void EncodeHead(Encoder* e) {
   EncodeStalls(e);
   EncodeSiblings(e);
   EncodeLiveness(e);
+  EncodeHost(e);
 }
 
 void EncodeIdentity(Encoder* e) {

@@ -8,6 +8,7 @@
 //   4 KiB  text            16 KiB of "key=value\0", written at creation (identity, environment with secrets masked)
 //  20 KiB  counters        64 words, one of enum Counter each
 //  20.5    siblings        64 rows of 64 bytes, written by our own thread
+//  24.5    host            what the preloaded library saw, one row (HostRow)
 //  32 KiB  threads         256 rows of 128 bytes
 //  64 KiB  communicators   512 rows of 320 bytes
 //  224 KiB operations      16,384 rows of 128 bytes
@@ -57,7 +58,8 @@ inline constexpr uint32_t kSiblingRows = 64;
 inline constexpr uint32_t kTextBytes = 16384;
 inline constexpr uint32_t kCounterWords = 64;
 
-enum class Table : uint32_t { kText = 1, kCounters = 2, kSiblings = 3, kThreads = 4, kComms = 5, kOps = 6, kEdges = 7 };
+enum class Table : uint32_t { kText = 1, kCounters = 2, kSiblings = 3, kThreads = 4, kComms = 5, kOps = 6, kEdges = 7,
+                              kHost = 8 };
 struct TableDesc {
   uint32_t table;      // enum Table
   uint32_t row_bytes;  // 1 for the text
@@ -201,13 +203,38 @@ struct ThreadRow {
   Word position;    // position of the operation the call is about, 0 when none
   Word stream;
   Word count;       // elements
-  Word last_error;  // reserved for preload/
+  Word last_error;  // newest error that a wrapped call returned here: code (32) | number of the function (16) << 32 | 1 << 63
   Word group;       // ordinal of this thread's current or last group
   Word group_p2p;   // point-to-point tasks in it so far
   Word group_tail;  // operation handle of the group's shared tail row, 0 when none
-  Word reserved[6];
+  // What the application called, seen by the preloaded library (host_calls.def); beside `call`, which NCCL's callbacks write.
+  Word host_call;   // number of the function (16) | depth of explicit NCCL groups (16) << 16 | reduction (kOpReduction) of the
+                    // operation that is called << 32; number 0: in no wrapped call
+  Word host_since;  // ticks: it began
+  Word host_about;  // stream or event (48 bits); 0 none
+  Word host_bytes;  // of a copy
+  Word reserved[2];
 };
 static_assert(sizeof(ThreadRow) == 128);
+
+// ------------------------------------------------------------------------------------------------------------ host (1 row)
+// What the preloaded library saw of the process. Counts may be short by a few where threads collide.
+struct HostError {
+  Word what;  // code (32) | number of the function (16) << 32 | 1 << 63 once it is there
+  Word when;  // ticks
+  Word tid;   // of the thread that got it
+};
+enum HostSeen : uint64_t { kHostPreloaded = 1, kHostNccl = 2, kHostCudaRuntime = 4, kHostCudaDriver = 8 };
+struct HostRow {
+  Word seen;           // enum HostSeen: which doors are there, and which were gone through
+  Word nccl_errors;    // results other than success and in progress
+  Word cuda_errors;    // results other than success and not ready
+  HostError first_nccl, first_cuda;
+  HostError sticky;    // the first error after which the device answers nothing else
+  Word copies[7][5][2];  // kind, size class (host_calls.h): number, bytes
+  Word reserved[46];
+};
+static_assert(sizeof(HostRow) == 1024);
 
 // ------------------------------------------------------------------------------------------------- communicators (320 B)
 enum CommFlags : uint32_t {
@@ -270,7 +297,9 @@ enum OpFlags : uint32_t {
   kOpGrouped = 8,        // inside an explicit ncclGroup
   kOpTail = 16,          // several point-to-point tasks of one group: count is bytes, peers are in the edge table
   kOpCopyEngine = 32,    // done by copy engines: completion is not visible
+  kOpReduction = 0xf00,  // ncclRedOp_t + 1, 6 the program's own; 0 unknown. From the preloaded library
 };
+inline constexpr uint32_t kOpReductionShift = 8;
 
 struct OpRow {
   // Identity and API lane: written by the thread that called NCCL (below API v5 by the launching thread).
@@ -343,6 +372,8 @@ constexpr TableSizes HalvedSizes(uint32_t times) {
   return {kCommRows >> times, kOpRows >> times, kEdgeRows >> times};
 }
 inline constexpr uint64_t kTablesAt = 65536;  // bytes before the three large tables
+inline constexpr uint64_t kHostAt = (20 << 10) + 512 + kSiblingRows * sizeof(SiblingRow);
+static_assert(kHostAt + sizeof(HostRow) <= 32 << 10);
 constexpr uint64_t BytesOf(const TableSizes& sizes) {
   return kTablesAt + uint64_t{sizes.comms} * sizeof(CommRow) + uint64_t{sizes.ops} * sizeof(OpRow) +
          uint64_t{sizes.edges} * sizeof(EdgeRow);

@@ -68,6 +68,9 @@ const char* ImageView::Open(const void* data, size_t data_size) {
       case Table::kEdges:
         edges = Cut<EdgeRow>(desc, base, size, kEdgeRows);
         break;
+      case Table::kHost:
+        host = Cut<HostRow>(desc, base, size, 1);
+        break;
     }
   }
   return nullptr;

@@ -29,6 +29,7 @@ struct ImageView {
   TableView<CommRow> comms;
   TableView<OpRow> ops;
   TableView<EdgeRow> edges;
+  TableView<HostRow> host;
   uint64_t size = 0;
   uint64_t missing_bytes = 0;  // of what the header says the file has
 

@@ -42,7 +42,7 @@ uint64_t Derive(uint64_t seed, uint64_t what) {
 struct Tables {
   explicit Tables(uint32_t comm_rows, uint32_t op_rows)
       : memory(std::make_unique<Memory>()),
-        image{&memory->header, memory->counters, nullptr, memory->threads, memory->comms, memory->ops, memory->edges, 77,
+        image{&memory->header, memory->counters, nullptr, memory->threads, memory->comms, memory->ops, memory->edges, nullptr, 77,
               comm_rows, op_rows, 7, nullptr, nullptr} {
     std::memset(static_cast<void*>(memory.get()), 0, sizeof(Memory));
     memory->header.pid = 4711;

@@ -55,7 +55,7 @@ void ResetAll(uint32_t comm_rows, uint32_t op_rows) {
   Clear(g_edges);
   g_header.pid = kPid;
   g_image = {&g_header, g_counters, nullptr, g_threads,   g_comms, g_ops,
-             g_edges,   kNonce,     comm_rows, op_rows, kEdges - 1, nullptr, nullptr};
+             g_edges,   nullptr, kNonce,     comm_rows, op_rows, kEdges - 1, nullptr, nullptr};
   recorder::t_slot = {nullptr, nullptr};
 }
 

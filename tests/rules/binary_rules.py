@@ -17,7 +17,6 @@ import elf_facts
 import source
 
 LIBRARY = SANITIZED = TOOLS = ""
-MAP = os.path.join(source.ROOT, "plugin", "exports.map")
 DEBIAN_12_GLIBC = "2.34"
 
 
@@ -44,7 +43,7 @@ class Linkage(unittest.TestCase):
               f"constructors (limit {elf_facts.INIT_LIMIT})", file=sys.stderr)
 
     def test_it_exports_what_the_linker_map_names(self):
-        with open(MAP, encoding="utf-8") as f:
+        with open(os.path.join(os.path.dirname(os.path.abspath(LIBRARY)), "exports.map"), encoding="utf-8") as f:
             allowed = elf_facts.map_exports(f.read())
         self.assertEqual([], elf_facts.exports(self.facts, allowed))
 
