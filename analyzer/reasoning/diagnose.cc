@@ -291,7 +291,8 @@ State::Value StateOf(const model::Job& job, const std::vector<Candidate>& candid
     return std::any_of(candidates.begin(), candidates.end(), what);
   };
   if (any([](const Candidate& c) { return c.stops_job && !c.finding.past(); })) {
-    return AnyOperation(job) ? State::hang : State::init_hang;
+    if (AnyOperation(job)) return State::hang;
+    return candidates.front().state == State::init_failure ? State::init_failure : State::init_hang;
   }
   for (const Candidate& c : candidates) {
     if (c.finding.past() || c.finding.kind() == Kind::none) continue;

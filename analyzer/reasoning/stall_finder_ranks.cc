@@ -5,10 +5,32 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/stall_finder_words.h"
 
 namespace ringscope::reasoning {
 namespace {
+
+// A call of the application that has not returned for the stall time, as the preloaded library saw it; nullptr: none.
+const trace::CallInFlight* HeldCall(const model::Process& p) {
+  for (const trace::CallInFlight& call : p.trace.calls()) {
+    if (call.host_function().empty() || call.host_since_ns() == 0) continue;
+    if (static_cast<double>(LastSign(p) - call.host_since_ns()) >= p.trace.settings().stall_seconds() * 1e9) return &call;
+  }
+  return nullptr;
+}
+// It waits for what was given to the GPU; whatever that waits for is the reason.
+bool WaitsForGpu(const std::string& function) {
+  return function.find("Synchronize") != std::string::npos || function.find("ncclGroupEnd") != std::string::npos;
+}
+// Needs the whole device or the context's lock: with kernels of NCCL running, a cycle (failure mode FW-03).
+bool NeedsDevice(const std::string& function) {
+  for (const char* name : {"cudaFree", "cudaMalloc", "cudaFreeHost", "cudaHostAlloc", "cuMemFree", "cuMemAlloc", "cuModuleLoadData",
+                           "cuLibraryLoadData", "cudaDeviceSynchronize", "cuCtxSynchronize"}) {
+    if (function.rfind(name, 0) == 0) return true;
+  }
+  return false;
+}
 
 class RankWriter : public StallWords {
  public:
@@ -27,6 +49,7 @@ class RankWriter : public StallWords {
       AddAbsence(group, r, &f);
     }
     a_.Describe(group, &c);
+    Held(group, ranks, &f);
     AddMissingNote(group, &f);
     f.set_refuted_by(absl::StrCat("a later record in which ", NamesText(ranks),
                                   " has entered the operation, or a stack of it "
@@ -38,6 +61,31 @@ class RankWriter : public StallWords {
             " instead: data loading, checkpoint, a branch that leaves the call out, a debugger."),
         StackCommand(ranks));
     return c;
+  }
+
+  // Where its host stands, if a wrapped call holds it: then it is not late, it cannot go on.
+  void Held(const RootGroup& group, const std::set<int>& ranks, Finding* f) const {
+    std::set<std::string> blocked;
+    size_t held = 0;
+    for (const int rank : ranks) {
+      const model::Process* p = a_.ProcessOf(rank);
+      const model::Member* m = a_.MemberIn(group.comm, rank);
+      const trace::CallInFlight* call = p == nullptr ? nullptr : HeldCall(*p);
+      if (call == nullptr || m == nullptr) continue;
+      ++held;
+      if (!WaitsForGpu(call->host_function()) || NeedsDevice(call->host_function())) blocked.insert(call->host_function());
+      *f->add_evidence() =
+          MemberEvidence(job_, *m, call->row(),
+                         absl::StrCat(a_.RankName(rank), ": thread ", call->tid(), " is inside ", call->host_function(), " since ",
+                                      DurationText(LastSign(*p) - call->host_since_ns())));
+    }
+    if (held != ranks.size() || blocked.size() != 1) return;
+    f->set_kind(Kind::host_blocked);
+    f->set_title(absl::StrCat(NamesText(ranks), ranks.size() == 1 ? " is" : " are", " inside ", *blocked.begin(),
+                              ", which does not return, and so ", ranks.size() == 1 ? "has" : "have", " not entered ", Place(group)));
+    if (!NeedsDevice(*blocked.begin())) return;
+    f->mutable_cause()->set_id("FW-03");
+    f->mutable_cause()->set_confidence(Confidence::possible);
   }
 
   void AddAbsence(const RootGroup& group, int rank, Finding* f) const {
@@ -96,6 +144,15 @@ class RankWriter : public StallWords {
     f.set_title(absl::StrCat(NamesText(ranks), ranks.size() == 1 ? " is" : " are",
                              " inside an NCCL call that does not return, in ", Place(group)));
     if (many) f.set_confidence(Confidence::possible);
+    for (const int rank : ranks) {
+      const model::Process* p = a_.ProcessOf(rank);
+      const model::Member* m = a_.MemberIn(group.comm, rank);
+      const trace::CallInFlight* call = p == nullptr || f.evidence_size() >= 8 ? nullptr : HeldCall(*p);
+      if (call != nullptr && m != nullptr)
+        *f.add_evidence() = MemberEvidence(job_, *m, call->row(),
+                                           absl::StrCat(a_.RankName(rank), ": thread ", call->tid(), " is inside ", call->host_function(),
+                                                        " since ", DurationText(LastSign(*p) - call->host_since_ns())));
+    }
     a_.Describe(group, &c);
     AddMissingNote(group, &f);
     f.set_refuted_by("a stack outside of NCCL and the CUDA driver");

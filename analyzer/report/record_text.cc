@@ -52,6 +52,7 @@ class RecordRenderer {
     Counters();
     Stalls();
     Siblings();
+    Host();
     Calls();
     for (const auto& c : t_.communicators()) Communicator(c);
     Edges();
@@ -193,12 +194,38 @@ class RecordRenderer {
     if (t_.calls_size() == 0) return;
     Heading("Calls in flight");
     for (const auto& c : t_.calls()) {
-      Line(absl::StrCat(
-          "  thread ", c.tid(), " in ", Lower(trace::CallInFlight::Call_Name(c.call())), " since ",
-          Ago(c.since_ns()),
-          c.communicator() > 0 ? absl::StrCat(", communicator row ", c.communicator() - 1) : "",
-          c.position() > 0 ? absl::StrCat(", #", c.position()) : "", ", group depth ",
-          c.group_depth()));
+      if (!c.host_function().empty())
+        Line(absl::StrCat("  thread ", c.tid(), " called ", c.host_function(), " ", Ago(c.host_since_ns()),
+                          c.host_about() != 0 ? absl::StrFormat(", stream or event 0x%x", c.host_about()) : "",
+                          c.host_bytes() != 0 ? absl::StrCat(", ", c.host_bytes(), " bytes") : ""));
+      if (c.call() != trace::CallInFlight::NONE)
+        Line(absl::StrCat(
+            "  thread ", c.tid(), " in ", Lower(trace::CallInFlight::Call_Name(c.call())), " since ",
+            Ago(c.since_ns()),
+            c.communicator() > 0 ? absl::StrCat(", communicator row ", c.communicator() - 1) : "",
+            c.position() > 0 ? absl::StrCat(", #", c.position()) : "", ", group depth ",
+            c.group_depth()));
+      if (c.last_error() != 0)
+        Line(absl::StrCat("  thread ", c.tid(), " got error ", c.last_error(), " from ", c.last_error_function(), ", its newest"));
+    }
+  }
+
+  void Host() {
+    if (!t_.has_host()) return;
+    const trace::Host& h = t_.host();
+    Heading("What the application called (preloaded library)");
+    Line(absl::StrCat("  calls seen of   ", h.nccl() ? "NCCL " : "", h.cuda_runtime() ? "CUDA-runtime " : "",
+                      h.cuda_driver() ? "CUDA-driver" : ""));
+    Line(absl::StrCat("  errors          ", h.nccl_errors(), " of NCCL, ", h.cuda_errors(), " of CUDA"));
+    const auto error = [&](const char* what, const trace::HostError& e) {
+      Line(absl::StrFormat("  %-15s %d from %s, %s, thread %d", what, e.code(), e.function(), Ago(e.at_ns()), e.tid()));
+    };
+    if (h.has_first_nccl()) error("first of NCCL", h.first_nccl());
+    if (h.has_first_cuda()) error("first of CUDA", h.first_cuda());
+    if (h.has_sticky()) error("first sticky", h.sticky());
+    for (const trace::CopyTotal& c : h.copies()) {
+      Line(absl::StrFormat("  copies          %-12s %s %d calls, %d bytes", Lower(trace::CopyTotal::Kind_Name(c.kind())),
+                           c.up_to_bytes() == 0 ? "larger:" : absl::StrCat("up to ", c.up_to_bytes(), ":"), c.count(), c.bytes()));
     }
   }
 
