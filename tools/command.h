@@ -40,6 +40,7 @@ struct Command {
 extern const Command kDiagnose;
 extern const Command kDiff;
 extern const Command kShow;
+extern const Command kRun;
 extern const Command kSnapshot;
 extern const Command kEnv;
 

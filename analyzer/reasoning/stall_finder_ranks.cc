@@ -82,7 +82,10 @@ class RankWriter : public StallWords {
     if (held != ranks.size() || blocked.size() != 1) return;
     f->set_kind(Kind::host_blocked);
     f->set_title(absl::StrCat(NamesText(ranks), ranks.size() == 1 ? " is" : " are", " inside ", *blocked.begin(),
-                              ", which does not return, and so ", ranks.size() == 1 ? "has" : "have", " not entered ", Place(group)));
+                              blocked.begin()->rfind("nccl", 0) == 0
+                                  ? ", which does not return and has not begun "
+                                  : absl::StrCat(", which does not return, and so ", ranks.size() == 1 ? "has" : "have", " not entered "),
+                              Place(group)));
     if (!NeedsDevice(*blocked.begin())) return;
     f->mutable_cause()->set_id("FW-03");
     f->mutable_cause()->set_confidence(Confidence::possible);
@@ -113,7 +116,10 @@ class RankWriter : public StallWords {
         MemberEvidence(job_, *m, last == nullptr ? 0 : last->raw.row(), std::move(text));
     *f->add_evidence() =
         MemberEvidence(job_, *m, 0,
-                       absl::StrCat(a_.RankName(rank), " is outside NCCL and nothing is enqueued; ",
+                       absl::StrCat(a_.RankName(rank),
+                                    HeldCall(*p) != nullptr && HeldCall(*p)->host_function().rfind("nccl", 0) == 0
+                                        ? " has nothing enqueued; "
+                                        : " is outside NCCL and nothing is enqueued; ",
                                     p->trace.has_dump() ? "it lived when its dump was written" :
                                     p->life == model::Life::kExited
                                         ? "whether its process still lives is not recorded"

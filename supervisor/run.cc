@@ -1,0 +1,177 @@
+#include "supervisor/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+
+#include "supervisor/flight_watch.h"
+
+extern char** environ;
+
+namespace ringscope::supervisor {
+namespace {
+
+// Everything that can be sent to a process on purpose; those of the terminal (INT, QUIT, TSTP) among them.
+constexpr int kPassed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH, SIGPIPE};
+constexpr int kLookMs = 1000;  // how often flight files are looked at
+
+sigset_t Set(bool with_child) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kPassed) sigaddset(&set, signal);
+  if (with_child) sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+pid_t Start(const RunOptions& options, const sigset_t& mask_before, int* error) {
+  int told[2];
+  if (pipe2(told, O_CLOEXEC) != 0) {
+    *error = errno;
+    return -1;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<std::string> lines;
+    for (const auto& [name, value] : options.environment) lines.push_back(name + "=" + value);
+    std::vector<char*> environment, words;
+    for (std::string& line : lines) environment.push_back(line.data());
+    environment.push_back(nullptr);
+    for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    sigprocmask(SIG_SETMASK, &mask_before, nullptr);
+    environ = environment.data();
+    execvp(words[0], words.data());
+    const int why = errno;
+    [[maybe_unused]] const ssize_t n = write(told[1], &why, sizeof(why));
+    _exit(127);
+  }
+  close(told[1]);
+  if (child < 0 || read(told[0], error, sizeof(*error)) != static_cast<ssize_t>(sizeof(*error))) *error = child < 0 ? errno : 0;
+  close(told[0]);
+  return child;
+}
+
+class Run {
+ public:
+  Run(const RunOptions& options, RunResult* result) : options_(options), result_(*result) {}
+
+  void Do() {
+    const sigset_t all = Set(true);
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &all, &before);
+    child_ = Start(options_, before, &result_.errno_);
+    if (child_ > 0 && result_.errno_ == 0) {
+      const int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+      while (!over_) {
+        pollfd ready = {signals, POLLIN, 0};
+        poll(&ready, 1, kLookMs);
+        signalfd_siginfo info;
+        while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) Take(info);
+        Reap();
+        if (!over_) Look();
+      }
+      close(signals);
+      CopyTheDead();
+    } else if (child_ > 0) {
+      waitpid(child_, nullptr, 0);
+    }
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+
+ private:
+  void Take(const signalfd_siginfo& info) {
+    if (info.ssi_signo == SIGCHLD) return;
+    // What a terminal sends goes to the whole foreground group: the command has it.
+    const bool of_terminal = info.ssi_code == SI_KERNEL && (info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT ||
+                                                            info.ssi_signo == SIGTSTP || info.ssi_signo == SIGWINCH);
+    if (!of_terminal) kill(child_, static_cast<int>(info.ssi_signo));
+  }
+
+  void Reap() {
+    int status = 0;
+    while (waitpid(child_, &status, WNOHANG | WUNTRACED | WCONTINUED) == child_) {
+      if (WIFSTOPPED(status)) {
+        // Follow it, so that a shell sees its job stopped.
+        raise(SIGSTOP);
+        continue;
+      }
+      if (WIFCONTINUED(status)) continue;
+      result_.status = status;
+      over_ = true;
+      return;
+    }
+  }
+
+  void Look() {
+    for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
+      if (w.stalls == 0 || !stalled_.insert(w.path).second) continue;
+      ++result_.stalled;
+    }
+  }
+
+  // A container takes /dev/shm with it; a killed rank's file is all that is left of it.
+  void CopyTheDead() {
+    // Who was killed with the command lets go of its file a moment later.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    const auto alive = [&] {
+      for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
+        if (w.alive) return true;
+      }
+      return false;
+    };
+    while (alive() && std::chrono::steady_clock::now() < until) usleep(20000);
+    for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
+      ++result_.processes;
+      if (w.alive) result_.notes.push_back("pid " + std::to_string(w.pid) + " lives on; its flight file stays at " + w.path);
+      std::string why_not;
+      if (CopyOut(w, options_.directory + "/flight", &why_not)) {
+        ++result_.copied;
+      } else {
+        result_.notes.push_back("could not be copied out: " + why_not);
+      }
+    }
+  }
+
+  const RunOptions& options_;
+  RunResult& result_;
+  pid_t child_ = -1;
+  bool over_ = false;
+  std::set<std::string> stalled_;
+};
+
+}  // namespace
+
+RunResult RunCommand(const RunOptions& options) {
+  RunResult result;
+  Run(options, &result).Do();
+  return result;
+}
+
+void EndLike(int status) {
+  fflush(nullptr);
+  if (!WIFSIGNALED(status)) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  // No core of ours beside the command's.
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const int number = WTERMSIG(status);
+  signal(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  raise(number);
+  _exit(128 + number);
+}
+
+}  // namespace ringscope::supervisor
