@@ -44,7 +44,7 @@ bool Enter(Frame* f, const Told& told) {
   }
   t_depth = 1;
   f->image = image;
-  f->handle = f->group = 0;
+  f->handle = 0;
   const uint64_t seen = f->library == Library::kNccl          ? flight::kHostNccl
                         : f->library == Library::kCudaRuntime ? flight::kHostCudaRuntime
                                                               : flight::kHostCudaDriver;
@@ -70,20 +70,15 @@ void Before(Frame* f, const Op& d) {
   const uint64_t context = ContextOf(d.comm);
   if (context == 0) return;
   Learn(f->image, d.comm, context, f->caller);
-  if (f->thread == nullptr || recorder::HostGroupDepth(f->thread) == 0)
-    f->group = recorder::GroupStart(f->image, context, 1, false);
+  // A call by itself is a group of its own.
+  if (f->thread != nullptr && recorder::HostGroupDepth(f->thread) == 0) recorder::NextGroup(f->thread);
   f->handle = recorder::ApiStart(f->image, context, CallOf(d));
 }
 void After(Frame* f, const Op& d, int result) {
   if (f->handle == 0) return;
-  recorder::ApiStop(f->image, f->handle);
-  if (result == 0) {
-    // What is called is in the stream when the call returns (in a group: when that ends, which is not told apart).
-    const recorder::OpLaunch launch = {
-        flight::Algo::kUnknown, flight::Proto::kUnknown, 0, 0, 0, IsP2p(d.func) ? d.root_or_peer : -1};
-    recorder::LaunchStop(f->image, recorder::LaunchStart(f->image, ContextOf(d.comm), f->handle, CallOf(d), launch));
-  }
-  if (f->group != 0) recorder::GroupStop(f->image, f->group);
+  // What is called is in the stream when the call returns (in a group: when that ends, which is not told apart).
+  recorder::CalledStop(f->image, ContextOf(d.comm), f->handle, CallOf(d), IsP2p(d.func) ? d.root_or_peer : -1, result == 0,
+                       f->thread != nullptr && recorder::HostGroupDepth(f->thread) > 0);
 }
 
 void After(Frame* f, const GroupBegins&, int result) {

@@ -75,7 +75,7 @@ struct Frame {
   uint32_t number;
   Library library;
   const void* caller;
-  uint64_t handle, group;  // of the recorder, for an operation
+  uint64_t handle;  // of the recorder, for an operation
 };
 
 // Counts wrapped calls that this thread is in. 4 bytes of static TLS.

@@ -305,4 +305,26 @@ uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCa
   return handle | flight::kOpLaunched;
 }
 
+void CalledStop(Image* image, uint64_t context, uint64_t handle, const OpCall& call, int peer, bool enqueued, bool grouped) {
+  flight::CommRow* comm = CommOf(image, context);
+  uint32_t generation = 0;
+  OpRow* row = OpOf(image, handle, &generation);
+  const uint64_t now = Ticks();
+  if (flight::ThreadRow* thread = ThisThread(image))
+    EnterCall(thread, grouped ? flight::Call::kGroup : flight::Call::kNone, grouped ? Load(thread->call) & ~uint64_t{0xff} : 0, now);
+  if (comm != nullptr && enqueued) {
+    Store(comm->launched, Load(comm->launched) + 1);
+    if (peer >= 0)
+      CountMessage(image, comm, static_cast<uint32_t>(peer), call.func == flight::Func::kSend, call.count * SizeOf(call.type));
+  }
+  if (row == nullptr) return;
+  Store(row->returned, now);
+  if (!enqueued) return;
+  const bool tail = Load(row->stream) >> 48 & flight::kOpTail;
+  std::atomic_thread_fence(std::memory_order_release);
+  Store(row->sequence, static_cast<uint64_t>(peer < 0 || tail ? 0xffffffff : static_cast<uint32_t>(peer)) << 32);
+  Store(row->enqueued, now);
+  row->launch.store(generation, std::memory_order_release);
+}
+
 }  // namespace ringscope::recorder

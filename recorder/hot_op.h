@@ -80,6 +80,10 @@ inline void ApiStop(Image* image, uint64_t handle) {
 uint64_t LaunchStart(Image* image, uint64_t context, uint64_t parent, const OpCall& call,
                      const OpLaunch& launch);
 
+// The end of a call that only the preloaded library saw: it has returned, and where `enqueued`, its work is in the stream. In place of
+// ApiStop, LaunchStart and LaunchStop, with one reading of the clock. `grouped`: the thread is in an explicit group still.
+void CalledStop(Image* image, uint64_t context, uint64_t handle, const OpCall& call, int peer, bool enqueued, bool grouped);
+
 inline void LaunchStop(Image* image, uint64_t handle) {
   uint32_t generation = 0;
   flight::OpRow* row = OpOf(image, handle, &generation);
