@@ -7,6 +7,7 @@ cannot be installed here.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 
@@ -89,6 +90,17 @@ def main():
             os.remove(script)
             check(not [f for f in place.left() if not f.endswith(".pyc")], f"{name}, {what} leaves {place.left()}")
             print(f"{name}, {what}: {wrapped.stdout.decode().strip()[:120]}")
+    # Whom the loader binds what to.
+    place = Place(args.tree)
+    binding = lambda preload: place.run([python, "-W", "ignore", "-c", IMPORT], preload=preload, timeout=600, LD_DEBUG="bindings").stderr.decode(errors="replace")
+    with_us, without = binding(True), binding(False)
+    check(re.search(r"libtorch_cuda\.so .* to .*libringscope\.so .*ncclGetVersion", with_us), "torch.cuda.nccl.version() passes the wrapper")
+    foreign = lambda text: {m for m in re.findall(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol `(\S+)'", text)
+                            if re.search("protobuf|absl|__cxa|_ZNSt", m[2])}
+    check(foreign(without) <= foreign(with_us) | {m for m in foreign(without) if "ld-linux" in m[1]}, "symbols of protobuf, abseil and the C++ library stay bound as they were")
+    ours = [m for m in re.findall(r"binding file \S+ \[0\] to \S*libringscope\S* \[0\]: normal symbol `(\S+)'", with_us) if not re.match("nccl|cuda|cu[A-Z]", m)]
+    check(not ours, f"nothing else is bound to us: {ours[:5]}")
+    print(f"{len(foreign(with_us))} bindings of protobuf, abseil and the C++ library as without us")
     return 0
 
 
