@@ -56,10 +56,10 @@ void SetUnlessSet(const std::string& name, const std::string& value, JobEnvironm
 
 }  // namespace
 
-absl::StatusOr<std::string> FindLibrary(const std::string& self) {
-  if (const char* told = getenv("RINGSCOPE_LIBRARY"); told != nullptr && told[0] != 0) {
-    if (access(told, R_OK) == 0) return std::string(told);
-    return absl::NotFoundError(absl::StrCat("RINGSCOPE_LIBRARY=", told, " cannot be read"));
+absl::StatusOr<std::string> FindLibrary(const std::string& told, const std::string& self) {
+  if (!told.empty()) {
+    if (access(told.c_str(), R_OK) == 0) return told;
+    return absl::NotFoundError(absl::StrCat("--library=", told, " cannot be read"));
   }
   const std::string folder = self.substr(0, self.rfind('/'));
   std::vector<std::string> looked;
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> FindLibrary(const std::string& self) {
     looked.push_back(path);
   }
   return absl::NotFoundError(
-      absl::StrCat("no libringscope.so; looked for ", absl::StrJoin(looked, ", "), ". Set RINGSCOPE_LIBRARY"));
+      absl::StrCat("no libringscope.so; looked for ", absl::StrJoin(looked, ", "), ". Give --library"));
 }
 
 absl::Status TryToLoad(const std::string& library) {

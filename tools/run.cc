@@ -41,7 +41,7 @@ int Run(const Arguments& arguments) {
     if (equals != nullptr) variables[std::string(*line, static_cast<size_t>(equals - *line))] = equals + 1;
   }
   const bool verbose = arguments.Get("verbose") == "yes";
-  const absl::StatusOr<std::string> library = supervisor::FindLibrary(Self());
+  const absl::StatusOr<std::string> library = supervisor::FindLibrary(arguments.Get("library"), Self());
   const absl::Status loads = library.ok() ? supervisor::TryToLoad(*library) : library.status();
   supervisor::RunOptions options;
   options.command = arguments.positional();
@@ -116,6 +116,7 @@ const Command kRun = {
     "\n"
     "Exit code: the command's (126, 127: it could not be started).\n",
     {{"dir", {}, "", "where traces, logs and evidence go; default: RINGSCOPE_DIR, else ringscope-traces", "DIR"},
+     {"library", {}, "", "libringscope.so; default: beside this program, or in ../lib", "FILE"},
      {"plugin", {"yes", "no"}, "yes", "NCCL's own events, by the profiler plugin"},
      {"preload", {"yes", "no"}, "yes", "the application's calls of NCCL and CUDA, by LD_PRELOAD"},
      {"nccl-log", {"yes", "no"}, "yes", "NCCL_DEBUG=INFO into DIR, unless it is set"},

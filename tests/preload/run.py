@@ -67,11 +67,11 @@ def main():
     check(said["L"].split(":")[0] == other and place.library in said["L"], f"an existing LD_PRELOAD keeps its place: {said}")
     said = fields(place.run([*run, "--plugin=no", "--preload=no", "--nccl-log=no", "--", "/bin/sh", "-c", SHOW], preload=False).stdout)
     check(said["P"] == "" and said["L"] == "" and said["D"] == "", f"switched off: {said}")
-    lost = place.run([*run, "--", "/bin/sh", "-c", "exit 8"], preload=False, RINGSCOPE_LIBRARY="/nowhere.so")
+    lost = place.run([*run, "--library=/nowhere.so", "--", "/bin/sh", "-c", "exit 8"], preload=False)
     check(lost.returncode == 8 and b"nothing will be recorded" in lost.stderr, f"the job runs without us: {lost}")
     with open(f"{place.root}/text.so", "w", encoding="utf-8") as f:
         f.write("no library " * 100)
-    bad = place.run([*run, "--", "/bin/sh", "-c", "exit 8"], preload=False, RINGSCOPE_LIBRARY=f"{place.root}/text.so")
+    bad = place.run([*run, f"--library={place.root}/text.so", "--", "/bin/sh", "-c", "exit 8"], preload=False)
     check(bad.returncode == 8 and b"nothing will be recorded" in bad.stderr and b"invalid ELF" in bad.stderr, f"a library of another kind: {bad}")
 
     # A job that hangs and is killed: its flight files are kept, and one line says what to do next.
