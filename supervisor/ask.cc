@@ -63,11 +63,10 @@ std::string ReadTable(int fd, const FileHeader& header, flight::Table table, siz
 }
 
 bool Read(int fd, Copy* copy) {
-  if (pread(fd, copy->page, sizeof(copy->page), 0) != static_cast<ssize_t>(sizeof(copy->page)))
-    return false;
+  if (pread(fd, copy->page, sizeof(copy->page), 0) != static_cast<ssize_t>(sizeof(copy->page))) return false;
   const FileHeader& h = copy->header();
-  if (memcmp(h.magic, flight::kMagic, sizeof(flight::kMagic)) != 0 ||
-      h.version != flight::kVersion || h.byte_order != flight::kByteOrder)
+  if (memcmp(h.magic, flight::kMagic, sizeof(flight::kMagic)) != 0 || h.version != flight::kVersion ||
+      h.byte_order != flight::kByteOrder)
     return false;
   copy->text = ReadTable(fd, h, flight::Table::kText, flight::kTextBytes);
   const std::string counters = ReadTable(fd, h, flight::Table::kCounters, 512);
@@ -79,8 +78,7 @@ bool Read(int fd, Copy* copy) {
 std::string TextValue(const std::string& text, const std::string& key) {
   for (size_t at = 0; at < text.size() && text[at] != '\0';) {
     const size_t end = std::min(text.find('\0', at), text.size());
-    if (text.compare(at, key.size() + 1, key + "=") == 0)
-      return text.substr(at + key.size() + 1, end - at - key.size() - 1);
+    if (text.compare(at, key.size() + 1, key + "=") == 0) return text.substr(at + key.size() + 1, end - at - key.size() - 1);
     at = end + 1;
   }
   return "";
@@ -91,8 +89,8 @@ std::string FileName(const std::string& name, const char* if_empty) {
   std::string out = name.empty() ? if_empty : name.substr(0, 64);
   for (size_t i = 0; i < out.size(); ++i) {
     const char c = out[i];
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || (c == '.' && i > 0);
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (c == '.' && i > 0);
     if (!plain) out[i] = '_';
   }
   return out;
@@ -103,14 +101,12 @@ std::string TraceFolder(const Copy& copy) {
   if (root.empty()) return "";
   const std::string restart = TextValue(copy.text, "restart");
   const FileHeader& h = copy.header();
-  return root + "/" + FileName(TextValue(copy.text, "job"), "nojob") + "." +
-         (restart.empty() ? "0" : restart) + "/" +
+  return root + "/" + FileName(TextValue(copy.text, "job"), "nojob") + "." + (restart.empty() ? "0" : restart) + "/" +
          FileName(std::string(h.host, strnlen(h.host, sizeof(h.host))), "nohost");
 }
 
 // Number and name of the newest trace of this process; 0 when there is none.
-std::pair<int64_t, std::string> NewestTrace(const std::string& folder, int32_t pid,
-                                            const char* ending) {
+std::pair<int64_t, std::string> NewestTrace(const std::string& folder, int32_t pid, const char* ending) {
   std::pair<int64_t, std::string> newest;
   DIR* dir = folder.empty() ? nullptr : opendir(folder.c_str());
   if (dir == nullptr) return newest;
@@ -119,9 +115,7 @@ std::pair<int64_t, std::string> NewestTrace(const std::string& folder, int32_t p
     const std::string name = entry->d_name;
     const size_t at = name.find(mark);
     const size_t tail = strlen(ending);
-    if (at == std::string::npos || name.size() < tail ||
-        name.compare(name.size() - tail, tail, ending) != 0)
-      continue;
+    if (at == std::string::npos || name.size() < tail || name.compare(name.size() - tail, tail, ending) != 0) continue;
     const int64_t number = strtoll(name.c_str() + at + mark.size(), nullptr, 10);
     if (number > newest.first) newest = {number, name};
   }
@@ -135,9 +129,8 @@ void Open(const std::string& path, const std::vector<int32_t>& pids, std::vector
   if (t.fd < 0) return;
   struct stat st;
   Copy copy;
-  const bool usable = fstat(t.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-                      st.st_size >= 4096 && Read(t.fd, &copy) &&
-                      flight::ProbeOwnerLock(t.fd) == flight::OwnerLock::kHeld;
+  const bool usable = fstat(t.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size >= 4096 &&
+                      Read(t.fd, &copy) && flight::ProbeOwnerLock(t.fd) == flight::OwnerLock::kHeld;
   const int32_t pid = usable ? copy.header().pid : 0;
   if (!usable || (!pids.empty() && std::find(pids.begin(), pids.end(), pid) == pids.end())) {
     close(t.fd);
@@ -174,8 +167,7 @@ void Look(Target* t) {
   } else if (copy.failed > t->before_failed) {
     t->over = true;
     t->result.why_not = "the trace could not be written to " + t->folder;
-  } else if (heard && Load(h.last_reason) == static_cast<uint64_t>(Reason::kRequest) &&
-             access(t->folder.c_str(), F_OK) != 0) {
+  } else if (heard && Load(h.last_reason) == static_cast<uint64_t>(Reason::kRequest) && access(t->folder.c_str(), F_OK) != 0) {
     t->result.wrote = t->over = true;
   } else if (flight::ProbeOwnerLock(t->fd) == flight::OwnerLock::kFree) {
     t->over = true;
@@ -190,8 +182,7 @@ std::string WhyLate(const Target& t, double waited) {
   Copy copy;
   if (!Read(t.fd, &copy)) return "its flight file cannot be read any more";
   const FileHeader& h = copy.header();
-  if (Load(h.thread_in_call) != 0)
-    return "its recorder thread waits for a file system (" + t.folder + ")";
+  if (Load(h.thread_in_call) != 0) return "its recorder thread waits for a file system (" + t.folder + ")";
   if (Load(h.heartbeats) == t.before_beats && waited >= kSurelyABeat)
     return "it does not run (stopped, frozen or starved); its flight file is the record";
   return "it has not written one in this time";
@@ -199,8 +190,7 @@ std::string WhyLate(const Target& t, double waited) {
 
 }  // namespace
 
-std::vector<Asked> AskForTraces(const std::vector<std::string>& directories,
-                                const std::vector<int32_t>& pids, double seconds) {
+std::vector<Asked> AskForTraces(const std::vector<std::string>& directories, const std::vector<int32_t>& pids, double seconds) {
   std::vector<Target> targets;
   for (const std::string& directory : directories) {
     DIR* dir = opendir(directory.c_str());
@@ -208,8 +198,7 @@ std::vector<Asked> AskForTraces(const std::vector<std::string>& directories,
     std::vector<std::string> names;
     while (const dirent* entry = readdir(dir)) {
       const std::string name = entry->d_name;
-      if (name.size() > 7 && name.compare(name.size() - 7, 7, ".flight") == 0)
-        names.push_back(name);
+      if (name.size() > 7 && name.compare(name.size() - 7, 7, ".flight") == 0) names.push_back(name);
     }
     closedir(dir);
     std::sort(names.begin(), names.end());

@@ -22,8 +22,7 @@ struct Asked {
 // them), with pid in `pids` when that is not empty, and waits until each has answered, at most
 // `seconds`. Files of other users, dead processes, links and whatever is no flight file are passed
 // over. Only the asked bit of each header page is written.
-std::vector<Asked> AskForTraces(const std::vector<std::string>& directories,
-                                const std::vector<int32_t>& pids, double seconds);
+std::vector<Asked> AskForTraces(const std::vector<std::string>& directories, const std::vector<int32_t>& pids, double seconds);
 
 }  // namespace ringscope::supervisor
 

@@ -72,8 +72,7 @@ absl::StatusOr<std::string> FindLibrary(const std::string& told, const std::stri
     }
     looked.push_back(path);
   }
-  return absl::NotFoundError(
-      absl::StrCat("no libringscope.so; looked for ", absl::StrJoin(looked, ", "), ". Give --library"));
+  return absl::NotFoundError(absl::StrCat("no libringscope.so; looked for ", absl::StrJoin(looked, ", "), ". Give --library"));
 }
 
 absl::Status TryToLoad(const std::string& library) {

@@ -29,8 +29,8 @@ struct JobEnvironment {
 JobEnvironment EnvironmentFor(const std::map<std::string, std::string>& before, const Doors& doors, const std::string& library,
                               const std::string& directory, const std::string& run);
 
-// libringscope.so: `told` unless empty, else beside the program `self`, or in ../lib or ../lib/ringscope from there. Says where it looked
-// when there is none.
+// libringscope.so: `told` unless empty, else beside the program `self`, or in ../lib or ../lib/ringscope from there. Says where
+// it looked when there is none.
 absl::StatusOr<std::string> FindLibrary(const std::string& told, const std::string& self);
 
 // Loads `library` in a child process: OK, or why this machine's loader will not have it (architecture, C library).

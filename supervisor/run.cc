@@ -15,6 +15,7 @@
 #include <chrono>
 #include <set>
 
+#include "supervisor/collect.h"
 #include "supervisor/flight_watch.h"
 
 extern char** environ;
@@ -72,6 +73,8 @@ class Run {
     sigprocmask(SIG_BLOCK, &all, &before);
     child_ = Start(options_, before, &result_.errno_);
     if (child_ > 0 && result_.errno_ == 0) {
+      // What counters are worth is their difference. In a process of its own: the command is not to wait for it.
+      const pid_t before_it = options_.evidence ? Collect("start", {}) : -1;
       const int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
       while (!over_) {
         pollfd ready = {signals, POLLIN, 0};
@@ -82,6 +85,8 @@ class Run {
         if (!over_) Look();
       }
       close(signals);
+      if (before_it > 0) kill(before_it, SIGKILL), waitpid(before_it, nullptr, 0);
+      Settle();
       CopyTheDead();
     } else if (child_ > 0) {
       waitpid(child_, nullptr, 0);
@@ -114,10 +119,37 @@ class Run {
   }
 
   void Look() {
+    std::vector<std::pair<int, int>> processes;
+    bool fresh = false;
     for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
+      if (w.alive) processes.emplace_back(w.pid, static_cast<int>(w.rank));
       if (w.stalls == 0 || !stalled_.insert(w.path).second) continue;
       ++result_.stalled;
+      fresh = true;
     }
+    // The first stall of the run is asked about: of those that follow it, most wait for it.
+    if (!fresh || asking_ > 0 || !options_.evidence) return;
+    asking_ = Collect("stall", std::move(processes));
+  }
+
+  pid_t Collect(const char* when, std::vector<std::pair<int, int>> processes) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    CollectOptions options;
+    options.directory = options_.directory + "/evidence";
+    options.when = when;
+    options.processes = std::move(processes);
+    options.seconds = options_.collector_seconds;
+    options.command = options_.on_stall;
+    int files = 0;
+    for (const Collected& c : CollectEvidence(options)) files += !c.file.empty();
+    _exit(files > 100 ? 100 : files);
+  }
+
+  // The answers about the stall are worth waiting for, also when the command has been ended meanwhile.
+  void Settle() {
+    int status = 0;
+    if (asking_ > 0 && waitpid(asking_, &status, 0) == asking_ && WIFEXITED(status)) result_.collected = WEXITSTATUS(status);
   }
 
   // A container takes /dev/shm with it; a killed rank's file is all that is left of it.
@@ -145,7 +177,7 @@ class Run {
 
   const RunOptions& options_;
   RunResult& result_;
-  pid_t child_ = -1;
+  pid_t child_ = -1, asking_ = -1;
   bool over_ = false;
   std::set<std::string> stalled_;
 };

@@ -14,7 +14,9 @@ struct RunOptions {
   std::string flight_directory;                    // where its processes keep their flight files
   std::string directory;                           // evidence goes there
   std::string run;                                 // RINGSCOPE_RUN of its processes
-  bool evidence = true;                            // collect from the machine when a process stalls
+  bool evidence = true;                            // collect from the machine at the start and when a process stalls
+  double collector_seconds = 10;                   // that one collector may take
+  std::string on_stall;                            // a shell command, once; empty: none
 };
 
 struct RunResult {
@@ -23,6 +25,7 @@ struct RunResult {
   int stalled = 0;    // processes that noticed a stall
   int copied = 0;     // flight files that were copied out
   int processes = 0;  // that recorded
+  int collected = 0;  // files from the machine
   std::vector<std::string> notes;
 };
 

@@ -78,6 +78,15 @@ int Run(const Arguments& arguments) {
   recorder::Settings settings;
   recorder::ReadSettings(&settings, SayNothing);
   options.flight_directory = settings.flight_dir;
+  options.evidence = arguments.Get("evidence") == "yes";
+  options.on_stall = arguments.Get("on-stall");
+  char* end = nullptr;
+  options.collector_seconds = strtod(arguments.Get("evidence-seconds").c_str(), &end);
+  if (*end != 0 || !(options.collector_seconds > 0 && options.collector_seconds <= 3600)) {
+    fprintf(stderr, "ringscope run: --evidence-seconds=%s is not a number of seconds up to 3600\n",
+            report::Printable(arguments.Get("evidence-seconds")).c_str());
+    return kUsage;
+  }
 
   const supervisor::RunResult result = supervisor::RunCommand(options);
   if (result.errno_ != 0) {
@@ -87,8 +96,10 @@ int Run(const Arguments& arguments) {
   }
   for (const std::string& note : result.notes) fprintf(stderr, "ringscope run: %s\n", report::Printable(note).c_str());
   if (result.processes > 0 || result.stalled > 0) {
-    fprintf(stderr, "ringscope run: %d %s left a record%s. Next: ringscope diagnose %s\n", result.processes,
-            result.processes == 1 ? "process" : "processes", result.stalled > 0 ? ", and a stall was noticed" : "",
+    const std::string files =
+        result.collected > 0 ? ", " + std::to_string(result.collected) + " files of evidence from this machine" : "";
+    fprintf(stderr, "ringscope run: %d %s left a record%s%s. Next: ringscope diagnose %s\n", result.processes,
+            result.processes == 1 ? "process" : "processes", result.stalled > 0 ? ", and a stall was noticed" : "", files.c_str(),
             report::Printable(options.directory).c_str());
   } else if (verbose) {
     fprintf(stderr, "ringscope run: no process left anything open; traces of their ends lie in %s\n",
@@ -120,6 +131,16 @@ const Command kRun = {
      {"plugin", {"yes", "no"}, "yes", "NCCL's own events, by the profiler plugin"},
      {"preload", {"yes", "no"}, "yes", "the application's calls of NCCL and CUDA, by LD_PRELOAD"},
      {"nccl-log", {"yes", "no"}, "yes", "NCCL_DEBUG=INFO into DIR, unless it is set"},
+     {"evidence",
+      {"yes", "no"},
+      "yes",
+      "ask the machine at the start and when a rank stalls: NVLinks, ports, kernel log, stacks"},
+     {"evidence-seconds", {}, "10", "that one question to the machine may take", "SECONDS"},
+     {"on-stall",
+      {},
+      "",
+      "a shell command to run once when a rank stalls; RINGSCOPE_PIDS and RINGSCOPE_EVIDENCE_DIR are set",
+      "COMMAND"},
      {"verbose", {"yes", "no"}, "no", "say where things are even when nothing was left"}},
     Run};
 

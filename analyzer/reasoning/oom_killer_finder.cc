@@ -27,6 +27,7 @@ std::vector<Candidate> FindOomKill(const model::Job& job) {
       if (!e->Field("constraint").empty()) kills.push_back(e);
     }
   }
+  std::erase_if(kills, [&](const model::Event* kill) { return AllLivedOn(job, kill->time); });
   if (kills.empty()) return candidates;
   const model::Event* chosen = nullptr;
   int rank = -1;

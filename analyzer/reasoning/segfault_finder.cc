@@ -14,6 +14,8 @@ std::vector<Candidate> FindSegfault(const model::Job& job) {
   const model::Event* chosen = nullptr;
   int rank = -1;
   for (const model::Event* crash : crashes) {
+    // The kernel's log holds other people's programs, and those of the days before.
+    if (AllLivedOn(job, crash->time)) continue;
     const int of = RankOfProcess(job, crash->by.host, crash->Number("pid").value_or(-1));
     if (of >= 0 && rank < 0) {
       rank = of;
@@ -39,7 +41,7 @@ std::vector<Candidate> FindSegfault(const model::Job& job) {
   if (!chosen->by.host.empty()) finding.mutable_who()->add_hosts(chosen->by.host);
   Cite(job, *chosen, &finding);
   for (const model::Event* crash : crashes) {
-    if (crash != chosen && finding.evidence_size() < 4) Cite(job, *crash, &finding);
+    if (crash != chosen && !AllLivedOn(job, crash->time) && finding.evidence_size() < 4) Cite(job, *crash, &finding);
   }
   c.order = Class::kLiveness;
   c.stops_job = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analyzer/model/job_time.h"
 #include "analyzer/reasoning/op_text.h"
 #include "catalog/catalog.h"
 
@@ -80,6 +81,15 @@ Candidate Say(Kind::Value kind, Confidence::Value confidence, Layer layer, std::
 void SetNext(std::string text, std::string command, Finding* finding) {
   finding->mutable_next()->set_text(std::move(text));
   finding->mutable_next()->set_command(std::move(command));
+}
+
+bool AllLivedOn(const model::Job& job, const model::Stamp& when) {
+  constexpr int64_t kApart = 5'000'000'000;
+  if (when.clock != model::Stamp::Clock::kRealtime || job.processes.empty() || !job.missing_job_ranks.empty()) return false;
+  return std::all_of(job.processes.begin(), job.processes.end(), [&](const model::Process& p) {
+    const model::JobTime last = LastSignOf(p);
+    return last.known() && last.ns > when.ns + kApart;
+  });
 }
 
 bool ContainsIgnoringCase(std::string_view text, std::string_view word) {

@@ -34,6 +34,10 @@ Candidate Say(Kind::Value kind, Confidence::Value confidence, Layer layer, std::
               std::string_view signature = {});
 void SetNext(std::string text, std::string command, Finding* finding);
 
+// All processes of the job have records and showed life later than that moment (5 s for clocks): whatever ended a process then, it was
+// none of these. False where times or records do not tell.
+bool AllLivedOn(const model::Job& job, const model::Stamp& when);
+
 bool ContainsIgnoringCase(std::string_view text, std::string_view word);
 
 // A name that becomes part of a shell command; anything odd in it becomes a placeholder.

@@ -183,6 +183,11 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsign
   if (gpu.result == NVML_SUCCESS && !HasLink(gpu, link)) return NVML_ERROR_INVALID_ARGUMENT;
   return Answer(gpu, active, gpu.result == NVML_SUCCESS && Remote(gpu, link) >= 0);
 }
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link, unsigned* version) {
+  const Gpu gpu = Of(device);
+  if (gpu.result == NVML_SUCCESS && !HasLink(gpu, link)) return NVML_ERROR_INVALID_ARGUMENT;
+  return Answer(gpu, version, gpu.machine.sm >= 90 ? 4 : gpu.machine.sm >= 80 ? 3 : 2);
+}
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t* pci) {
   const Gpu gpu = Of(device);
   if (gpu.result != NVML_SUCCESS) return gpu.result;

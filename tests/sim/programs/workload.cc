@@ -30,7 +30,8 @@ struct Job {
   ncclComm_t world = nullptr, inside = nullptr, across = nullptr;
   cudaStream_t stream = nullptr;
   ncclRedOp_t reduction = ncclMax;
-  std::vector<float> big = std::vector<float>(40000, 1), all = std::vector<float>(40000 * 64, 1);
+  // Room for a fault that moves more than was meant.
+  std::vector<float> big = std::vector<float>(40000 * 64, 1), all = std::vector<float>(40000 * 64, 1);
 
   void Check(ncclResult_t result, const char* what) const {
     if (result == ncclSuccess) return;
