@@ -41,9 +41,11 @@ uint64_t Derive(uint64_t seed, uint64_t what) {
 // Tables of the sizes that a test wants, aligned as in the file.
 struct Tables {
   explicit Tables(uint32_t comm_rows, uint32_t op_rows)
-      : memory(std::make_unique<Memory>()),
-        image{&memory->header, memory->counters, nullptr, memory->threads, memory->comms, memory->ops, memory->edges, nullptr, 77,
-              comm_rows, op_rows, 7, nullptr, nullptr} {
+      : memory(std::make_unique<Memory>()), image{&memory->header, memory->counters, nullptr,
+                                                  memory->threads, memory->comms,    memory->ops,
+                                                  memory->edges,   nullptr,          77,
+                                                  comm_rows,       op_rows,          7,
+                                                  nullptr,         nullptr} {
     std::memset(static_cast<void*>(memory.get()), 0, sizeof(Memory));
     memory->header.pid = 4711;
   }
@@ -80,18 +82,22 @@ struct Figures {
   uint64_t distinct = 0;  // accepted ones that were another entry than the one accepted before in that row
 };
 constexpr uint64_t kNotYet = ~uint64_t{0};
+constexpr uint64_t kEnoughToRace = 8;
+constexpr std::chrono::seconds kPatience{60};
 
-// Runs writers, and `read` until `reads` entries were accepted. `read` returns the entry's number, 0 for none, kNotYet when
-// there is nothing to read yet.
+// Runs writers, and `read` until `reads` entries were accepted and the writers were seen to write meanwhile: on a busy machine
+// a reader can be done before they have run at all. `read` returns the entry's number, 0 for none, kNotYet when there is nothing
+// to read yet.
 template <typename Read>
 Figures Race(const char* name, uint64_t reads, std::vector<std::thread> writers, Read read) {
   const auto begin = std::chrono::steady_clock::now();
   Figures figures;
   uint64_t looks = 0, last[8] = {};
-  while (figures.accepted < reads) {
+  while (figures.accepted < reads ||
+         (figures.distinct <= kEnoughToRace && std::chrono::steady_clock::now() - begin < kPatience)) {
     const uint64_t row = looks % 8, number = read(looks++);
     // Where the writers have no core of their own, they need ours now and then.
-    if (looks % 4096 == 0 || number == kNotYet) std::this_thread::yield();
+    if (looks % 4096 == 0 || number == kNotYet || figures.accepted > reads) std::this_thread::yield();
     if (number == 0 || number == kNotYet) continue;
     ++figures.accepted;
     figures.distinct += number != last[row];
@@ -110,8 +116,12 @@ Figures Race(const char* name, uint64_t reads, std::vector<std::thread> writers,
 // ---- operations
 
 recorder::OpCall CallOf(uint64_t n) {
-  return {static_cast<flight::Func>(1 + Derive(n, 1) % 5), static_cast<flight::DataType>(1 + Derive(n, 2) % 10),
-          Derive(n, 3),  static_cast<int>(Derive(n, 4) % 1000), Derive(n, 5) & 0xffffffffffff, 0};
+  return {static_cast<flight::Func>(1 + Derive(n, 1) % 5),
+          static_cast<flight::DataType>(1 + Derive(n, 2) % 10),
+          Derive(n, 3),
+          static_cast<int>(Derive(n, 4) % 1000),
+          Derive(n, 5) & 0xffffffffffff,
+          0};
 }
 
 // What the API thread has launched, for the proxy thread: as NCCL hands handles over, with a lock-like pair of orders.
@@ -132,10 +142,9 @@ Figures Operations(uint64_t reads) {
       const recorder::OpCall call = CallOf(n);
       const uint64_t api = recorder::ApiStart(image, context, call);
       recorder::ApiStop(image, api);
-      const uint64_t launched =
-          recorder::LaunchStart(image, context, api, call,
-                                {static_cast<flight::Algo>(1 + Derive(n, 6) % 7), flight::Proto::kSimple, 1, 8,
-                                 static_cast<uint32_t>(Derive(n, 7)), -1});
+      const uint64_t launched = recorder::LaunchStart(image, context, api, call,
+                                                      {static_cast<flight::Algo>(1 + Derive(n, 6) % 7), flight::Proto::kSimple, 1,
+                                                       8, static_cast<uint32_t>(Derive(n, 7)), -1});
       recorder::LaunchStop(image, launched);
       while (queue.head.load(std::memory_order_relaxed) - queue.tail.load(std::memory_order_acquire) == Queue::kSize) {
         if (g_stop) return;
@@ -229,9 +238,9 @@ Figures Communicators(uint64_t reads) {
     for (uint64_t n = 1; !g_stop; ++n) {
       const std::string name = "comm" + std::to_string(n);
       recorder::CloseCommunicator(
-          image, recorder::OpenCommunicator(image, {Derive(n, 1), name.c_str(), static_cast<int>(n % 100),
-                                                    static_cast<int>(Derive(n, 2) % 10000), static_cast<int>(n & 0x7fffffff), 6,
-                                                    (n & 1) != 0, (n & 2) != 0}));
+          image, recorder::OpenCommunicator(
+                     image, {Derive(n, 1), name.c_str(), static_cast<int>(n % 100), static_cast<int>(Derive(n, 2) % 10000),
+                             static_cast<int>(n & 0x7fffffff), 6, (n & 1) != 0, (n & 2) != 0}));
     }
   });
   CommRow comm;
@@ -260,8 +269,8 @@ Figures Chain(uint64_t reads) {
       const uint64_t context = recorder::OpenCommunicator(image, {1, "chain", 1, 2, 0, 6, true, true});
       for (uint64_t n = 0; n < kLength && !g_stop; ++n) {
         const uint64_t group = recorder::GroupStart(image, context, 1, false);
-        recorder::ApiStop(image, recorder::ApiStart(image, context,
-                                                    {flight::Func::kAllReduce, flight::DataType::kFloat32, 16, -1, 0, 0}));
+        recorder::ApiStop(
+            image, recorder::ApiStart(image, context, {flight::Func::kAllReduce, flight::DataType::kFloat32, 16, -1, 0, 0}));
         recorder::GroupStop(image, group);
         if (first) {
           if (expected.empty()) expected.reserve(kLength + 1);
@@ -294,7 +303,7 @@ int main(int argc, char** argv) {
   }
   bool raced = true;
   for (const Figures& figures : {Operations(reads / 2), Edges(reads / 4), Communicators(reads / 8), Chain(reads / 8)})
-    raced &= figures.distinct > 8;  // the writers did write meanwhile
+    raced &= figures.distinct > kEnoughToRace;  // the writers did write meanwhile
   std::printf("%llu torn\n", static_cast<unsigned long long>(g_torn.load()));
   return g_torn == 0 && raced ? 0 : 1;
 }
