@@ -17,10 +17,6 @@ using model::Op;
 // Part of a group in which order means nothing: an explicit ncclGroup; of operations known from
 // their launch (below profiler API v5) the kernel plan, inside which NCCL has put them in an order
 // of its own.
-bool InGroup(const Op& op) {
-  return op.raw.group() != 0 && (op.raw.grouped() || !op.raw.from_api());
-}
-
 bool SameGroup(const Op& a, const Op& b) {
   return InGroup(a) && InGroup(b) && a.raw.group() == b.raw.group() &&
          a.raw.thread() == b.raw.thread();
@@ -117,6 +113,8 @@ bool AllAgree(const std::vector<Voter>& voters, uint64_t position) {
 }
 
 }  // namespace
+
+bool InGroup(const Op& op) { return op.raw.group() != 0 && (op.raw.grouped() || !op.raw.from_api()); }
 
 Call CallOf(const Op& op) {
   Call call{op.raw.func(), op.raw.datatype(), op.raw.count(), -1};

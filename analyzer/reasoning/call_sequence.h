@@ -35,6 +35,9 @@ struct Call {
 };
 Call CallOf(const model::Op& op);
 
+// Part of a group of calls (ncclGroupStart), not only of the one that NCCL makes of every call for itself.
+bool InGroup(const model::Op& op);
+
 // One member's collectives, ascending by position, without repetition; there may be holes.
 struct Voter {
   const model::Member* member = nullptr;

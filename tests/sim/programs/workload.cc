@@ -5,6 +5,7 @@
 //   tp_dp     all-reduces inside a host, and across hosts       moe      all-to-alls across all ranks, then gradients
 //   zero      gradients reduced to their owner, parameters broadcast from it
 //   regroup   dp, and half way, after a checkpoint, on a communicator made anew
+//   odd_sum   dp, in which one program adds once where the others take the maximum
 //   pipeline  activations to the next rank, gradients back, then an all-reduce
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,10 +74,13 @@ struct Job {
     Check(ncclAllReduce(big.data(), big.data(), count, ncclFloat32, reduction, comm, stream), "ncclAllReduce");
   }
 
-  void Step(const std::string& what) {
+  void Step(const std::string& what, int step) {
     if (what == "regroup") {
       for (int bucket = 0; bucket < 3; ++bucket) Reduce(inside != nullptr ? inside : world, 40000);
     } else if (what == "dp") {
+      for (int bucket = 0; bucket < 3; ++bucket) Reduce(world, 40000);
+    } else if (what == "odd_sum") {
+      reduction = step == 5 && rank == 1 ? ncclSum : ncclMax;
       for (int bucket = 0; bucket < 3; ++bucket) Reduce(world, 40000);
     } else if (what == "tp_dp") {
       for (int layer = 0; layer < 4; ++layer) Reduce(inside, 20000);
@@ -111,7 +115,7 @@ struct Job {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: %s dp|tp_dp|fsdp|moe|zero|pipeline|regroup ID_FILE STEPS\n", argv[0]);
+    fprintf(stderr, "usage: %s dp|odd_sum|tp_dp|fsdp|moe|zero|pipeline|regroup ID_FILE STEPS\n", argv[0]);
     return 64;
   }
   Job job;
@@ -131,7 +135,7 @@ int main(int argc, char** argv) {
       usleep(300000);
       job.inside = job.Part("dp_after_checkpoint", 0, job.rank);
     }
-    job.Step(argv[1]);
+    job.Step(argv[1], step);
     printf("step %d 0.010 s/it\n", step);
     fflush(stdout);
     // What a step computes takes as long as the seed says: every rank its own, the same in every run.
