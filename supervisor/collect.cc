@@ -101,9 +101,12 @@ std::vector<Collected> CollectEvidence(const CollectOptions& options) {
   const Clock::time_point start = Clock::now();
   for (const Collector& collector : collectors) {
     if (collector.after_stall && options.when != "stall") continue;
+    if (collector.about == Collector::kMachine && !options.of_machine) continue;
     Running r;
     r.result.name = collector.name;
-    r.part = base + collector.file + ".part";
+    // Runs of one machine share the directory.
+    const bool own = collector.about == Collector::kProcesses && !options.run.empty();
+    r.part = base + (own ? Plain(options.run) + "." : "") + collector.file + ".part";
     if (error) {
       r.result.why_not = options.directory + " cannot be made: " + error.message();
       r.over = true;

@@ -15,7 +15,9 @@ struct CollectOptions {
   std::string directory;                       // files go there; made where missing
   std::string host;                            // first part of their names; empty: this machine's name
   std::string when;                            // second part: "start", "stall", "end"
-  std::vector<std::pair<int, int>> processes;  // pid, job rank (-1 unknown) of the job's processes on this machine
+  std::vector<std::pair<int, int>> processes;  // pid, job rank (-1 unknown) of the run's processes on this machine
+  std::string run;                             // part of the names of what is about these processes; empty: left out
+  bool of_machine = true;                      // false: only what is about the processes; another run asks the machine
   double seconds = 10;                         // that one collector may take
   std::string sysfs = "/sys";
   std::string command;  // `ringscope run --on-stall`: a shell command of the user; empty: none
@@ -34,11 +36,12 @@ struct Collected {
 std::vector<Collected> CollectEvidence(const CollectOptions& options);
 
 // One collector: a file with a static Register, and its test. `collect` runs in a child process and writes to `out`; it returns
-// why there is nothing, or "". `after_stall`: only once something stalled.
+// why there is nothing, or "".
 struct Collector {
   const char* name;
   const char* file;  // last part of the file's name
-  bool after_stall;
+  bool after_stall;  // only once something stalled
+  enum About { kMachine, kProcesses } about;
   std::string (*collect)(const CollectOptions& options, FILE* out);
 };
 struct RegisterCollector {

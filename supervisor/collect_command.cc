@@ -23,7 +23,7 @@ std::string UserCommand(const CollectOptions& options, FILE* out) {
   return status == 0 ? "" : "it ended with status " + std::to_string(status);
 }
 
-const RegisterCollector kRegister({"the user's command", "on-stall.txt", true, UserCommand});
+const RegisterCollector kRegister({"the user's command", "on-stall.txt", true, Collector::kProcesses, UserCommand});
 
 }  // namespace
 }  // namespace ringscope::supervisor

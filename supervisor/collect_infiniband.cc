@@ -37,7 +37,7 @@ std::string Ports(const CollectOptions& options, FILE* out) {
   return "";
 }
 
-const RegisterCollector kRegister({"network ports", "infiniband.txt", false, Ports});
+const RegisterCollector kRegister({"network ports", "infiniband.txt", false, Collector::kMachine, Ports});
 
 }  // namespace
 }  // namespace ringscope::supervisor

@@ -56,7 +56,7 @@ std::string KernelLog(const CollectOptions& options, FILE* out) {
   return lines.empty() ? "the kernel's log is empty" : "";
 }
 
-const RegisterCollector kRegister({"kernel log", "kernel.log", true, KernelLog});
+const RegisterCollector kRegister({"kernel log", "kernel.log", true, Collector::kMachine, KernelLog});
 
 }  // namespace
 }  // namespace ringscope::supervisor

@@ -209,10 +209,10 @@ std::string Query(const CollectOptions&, FILE* out) {
   });
 }
 
-const RegisterCollector kStates({"NVLink states", "nvlink-s.txt", false, LinkStates});
-const RegisterCollector kErrors({"NVLink errors", "nvlink-e.txt", false, LinkErrors});
-const RegisterCollector kPeers({"peer access", "topo-p2p.txt", false, PeerAccess});
-const RegisterCollector kQuery({"GPU state", "smi-q.txt", false, Query});
+const RegisterCollector kStates({"NVLink states", "nvlink-s.txt", false, Collector::kMachine, LinkStates});
+const RegisterCollector kErrors({"NVLink errors", "nvlink-e.txt", false, Collector::kMachine, LinkErrors});
+const RegisterCollector kPeers({"peer access", "topo-p2p.txt", false, Collector::kMachine, PeerAccess});
+const RegisterCollector kQuery({"GPU state", "smi-q.txt", false, Collector::kMachine, Query});
 
 }  // namespace
 }  // namespace ringscope::supervisor

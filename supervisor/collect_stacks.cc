@@ -67,8 +67,8 @@ std::string Threads(const CollectOptions& options, FILE* out) {
   return "";
 }
 
-const RegisterCollector kPySpy({"Python stacks", "py-spy.txt", true, PySpy});
-const RegisterCollector kThreads({"threads", "threads.txt", true, Threads});
+const RegisterCollector kPySpy({"Python stacks", "py-spy.txt", true, Collector::kProcesses, PySpy});
+const RegisterCollector kThreads({"threads", "threads.txt", true, Collector::kProcesses, Threads});
 
 }  // namespace
 }  // namespace ringscope::supervisor

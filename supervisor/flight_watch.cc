@@ -68,6 +68,7 @@ std::vector<Watched> LookAtRun(const std::string& directory, const std::string& 
       w.host.assign(h.host, strnlen(h.host, sizeof(h.host)));
       w.alive = flight::ProbeOwnerLock(fd) == flight::OwnerLock::kHeld;
       w.clean = (Load(h.state) & flight::kStateClean) != 0;
+      w.woken = Load(h.woken_by) != 0;
       for (const flight::StallFinding& stall : h.stalls) w.stalls += (Load(stall.what) >> 63) != 0 && Load(stall.resolved) == 0;
       found.push_back(w);
     }

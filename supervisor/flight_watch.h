@@ -16,6 +16,7 @@ struct Watched {
   bool alive = false;   // holds its lock
   bool clean = false;   // ended in order
   uint32_t stalls = 0;  // that it has noticed and that last
+  bool woken = false;   // another process of the job on this machine has stalled, and asked it for a trace
 };
 
 // Files of this user in `directory` whose processes carry RINGSCOPE_RUN=`run`. Only reads.

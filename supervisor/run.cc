@@ -17,6 +17,7 @@
 
 #include "supervisor/collect.h"
 #include "supervisor/flight_watch.h"
+#include "supervisor/turn.h"
 
 extern char** environ;
 
@@ -74,7 +75,7 @@ class Run {
     child_ = Start(options_, before, &result_.errno_);
     if (child_ > 0 && result_.errno_ == 0) {
       // What counters are worth is their difference. In a process of its own: the command is not to wait for it.
-      const pid_t before_it = options_.evidence ? Collect("start", {}) : -1;
+      const pid_t before_it = options_.evidence && Turn("start") ? Collect("start", {}, true) : -1;
       const int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
       while (!over_) {
         pollfd ready = {signals, POLLIN, 0};
@@ -123,22 +124,29 @@ class Run {
     bool fresh = false;
     for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
       if (w.alive) processes.emplace_back(w.pid, static_cast<int>(w.rank));
+      // Who makes the others wait notices no stall itself: where it has a run of its own, this is how that learns of it.
+      fresh |= w.woken;
       if (w.stalls == 0 || !stalled_.insert(w.path).second) continue;
       ++result_.stalled;
       fresh = true;
     }
     // The first stall of the run is asked about: of those that follow it, most wait for it.
     if (!fresh || asking_ > 0 || !options_.evidence) return;
-    asking_ = Collect("stall", std::move(processes));
+    asking_ = Collect("stall", std::move(processes), Turn("stall"));
   }
 
-  pid_t Collect(const char* when, std::vector<std::pair<int, int>> processes) {
+  // True when this run is the one that asks the machine. The turn is kept until the command ends, so that nobody asks again.
+  bool Turn(const char* what) { return TakeTurn(options_.directory, what) != -1; }
+
+  pid_t Collect(const char* when, std::vector<std::pair<int, int>> processes, bool of_machine) {
     const pid_t child = fork();
     if (child != 0) return child;
     CollectOptions options;
     options.directory = options_.directory + "/evidence";
     options.when = when;
     options.processes = std::move(processes);
+    options.run = options_.run;
+    options.of_machine = of_machine;
     options.seconds = options_.collector_seconds;
     options.command = options_.on_stall;
     int files = 0;

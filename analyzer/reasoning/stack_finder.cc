@@ -52,42 +52,11 @@ void NameGroups(const Group& odd, const Group& rest, Candidate* c) {
   AddRanks(waiting, c->finding.mutable_collateral()->mutable_ranks());
 }
 
-// Cause and advice by what the odd ones do.
-struct Reading {
-  const char *cause, *what, *next;
-};
-Reading ReadingOf(Doing doing) {
-  switch (doing) {
-    case Doing::kLoad:
-      return {"UC-06", "fetches its next input",
-              "Whether that call returns: a second stack after a minute, the process's state (D: waits for storage), and the file "
-              "system's health"};
-    case Doing::kSave:
-      return {"FW-07", "saves",
-              "How long a save usually takes, a second stack after a minute, and whether all ranks are meant to take part in it"};
-    case Doing::kStore:
-      return {"FW-06", "waits at a host barrier or store",
-              "Whether the others pass that barrier too before their collective: the order of the calls in the program"};
-    case Doing::kDriver:
-      return {"FW-03", "is inside a call of the GPU driver",
-              "Whether it waits for a running NCCL kernel (allocation, first launch of a kernel, free: then CUDA_MODULE_LOADING=EAGER "
-              "and warm-up help) or the driver "
-              "itself hangs: the kernel log, and a native stack of all threads"};
-    case Doing::kInit:
-      return {"", "makes a communicator", "Which ranks take part in that communicator, and whether all of them have called it"};
-    case Doing::kIdle:
-      return {"", "waits for work", "What should have given it work: the log of the scheduler or engine process"};
-    default:
-      return {"UC-01", "runs other code",
-              "A second stack after a minute (does it move?), and the branch of the program by which it got there"};
-  }
-}
-
 // Their GPU work is done, or they wait: only `odd` does something else.
 Candidate Odd(const model::Job& job, const Group& odd, const Group& rest, const std::set<int>& behind) {
   const Stance& first = *odd[0];
   const bool same = std::all_of(odd.begin(), odd.end(), [&](const Stance* s) { return s->doing == first.doing; });
-  const Reading reading = ReadingOf(same ? first.doing : Doing::kUser);
+  const StanceReading reading = ReadingOf(same ? first.doing : Doing::kUser);
   const std::set<int> who = RanksOf(odd);
   const bool agreed = !who.empty() && who == behind;
   const bool driver = same && first.doing == Doing::kDriver;
@@ -223,6 +192,11 @@ std::vector<Candidate> Aborting(const model::Job& job, const Group& all) {
 std::vector<Candidate> FindInStacks(const model::Job& job) {
   if (job.evidence.stacks.processes.empty()) return {};
   std::vector<Stance> stances = Stances(job);
+  // What a rank waits in is known better from its own record; the stall finders cite the stacks.
+  for (const model::Process& p : job.processes) {
+    if (p.trace.has_dump()) continue;
+    if (std::any_of(stances.begin(), stances.end(), [&](const Stance& s) { return IsOf(s, p); })) return {};
+  }
   // Several dumps of one process: the newest counts.
   std::map<std::tuple<int, std::string, int64_t>, size_t> newest;
   for (size_t i = 0; i < stances.size(); ++i) {
@@ -255,7 +229,7 @@ std::vector<Candidate> FindInStacks(const model::Job& job) {
     return {Odd(job, elsewhere, waiting, RasRanksBehind(job))};
   if (all.size() == 1 && (all[0]->doing == Doing::kDriver || all[0]->doing == Doing::kLoad || all[0]->doing == Doing::kSave ||
                           all[0]->doing == Doing::kStore)) {
-    const Reading reading = ReadingOf(all[0]->doing);
+    const StanceReading reading = ReadingOf(all[0]->doing);
     Candidate c = Say(Kind::host_blocked, Confidence::possible, Layer::kProgram,
                       absl::StrCat(NamesOf(all), " is in ", StanceText(*all[0]), " and so not in a collective"), reading.cause);
     c.order = Class::kStall;

@@ -267,6 +267,13 @@ std::vector<Stance> Stances(const model::Job& job) {
   return stances;
 }
 
+bool IsOf(const Stance& stance, const model::Process& process) {
+  const model::Speaker& by = stance.process->by;
+  const bool host = by.host.empty() || process.host.empty() || by.host == process.host;
+  const int64_t pid = process.trace.process().pid();
+  return by.pid > 0 && pid > 0 ? by.pid == pid && host : stance.rank >= 0 && stance.rank == process.job_rank;
+}
+
 std::string WhoText(const Stance& stance) {
   model::Speaker by = stance.process->by;
   by.rank = stance.rank;
@@ -288,6 +295,33 @@ std::string StanceText(const Stance& stance) {
   if (stance.user != nullptr && stance.user != stance.telling && !stance.thread->unordered)
     absl::StrAppend(&text, " below ", frame_text(*stance.user));
   return text;
+}
+
+StanceReading ReadingOf(Doing doing) {
+  switch (doing) {
+    case Doing::kLoad:
+      return {"UC-06", "fetches its next input",
+              "Whether that call returns: a second stack after a minute, the process's state (D: waits for storage), and the file "
+              "system's health"};
+    case Doing::kSave:
+      return {"FW-07", "saves",
+              "How long a save usually takes, a second stack after a minute, and whether all ranks are meant to take part in it"};
+    case Doing::kStore:
+      return {"FW-06", "waits at a host barrier or store",
+              "Whether the others pass that barrier too before their collective: the order of the calls in the program"};
+    case Doing::kDriver:
+      return {"FW-03", "is inside a call of the GPU driver",
+              "Whether it waits for a running NCCL kernel (allocation, first launch of a kernel, free: then CUDA_MODULE_LOADING=EAGER "
+              "and warm-up help) or the driver "
+              "itself hangs: the kernel log, and a native stack of all threads"};
+    case Doing::kInit:
+      return {"", "makes a communicator", "Which ranks take part in that communicator, and whether all of them have called it"};
+    case Doing::kIdle:
+      return {"", "waits for work", "What should have given it work: the log of the scheduler or engine process"};
+    default:
+      return {"UC-01", "runs other code",
+              "A second stack after a minute (does it move?), and the branch of the program by which it got there"};
+  }
 }
 
 void CiteStance(const model::Job& job, const Stance& stance, Finding* finding) {

@@ -43,6 +43,16 @@ struct Stance {
 // One a process: its main thread's, or that of the thread which tells most.
 std::vector<Stance> Stances(const model::Job& job);
 
+// Cause and advice by what somebody does who should be in a collective: the failure mode's id ("" none), "fetches its next input",
+// what to look at.
+struct StanceReading {
+  const char *cause, *what, *next;
+};
+StanceReading ReadingOf(Doing doing);
+
+// The process's record is among the job's; a process without a pid or host of its own is matched by its rank.
+bool IsOf(const Stance& stance, const model::Process& process);
+
 // "cuMemAlloc (libcuda.so.1) below step (train.py:88)".
 std::string StanceText(const Stance& stance);
 // "rank 3", "pid 4410", "a process".

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "analyzer/reasoning/op_text.h"
 #include "analyzer/reasoning/quiet.h"
+#include "analyzer/reasoning/stack_view.h"
 #include "analyzer/reasoning/stall_finder_words.h"
 
 namespace ringscope::reasoning {
@@ -60,7 +61,48 @@ class RankWriter : public StallWords {
             "See what ", NamesText(ranks), ranks.size() == 1 ? " does" : " do",
             " instead: data loading, checkpoint, a branch that leaves the call out, a debugger."),
         StackCommand(ranks));
+    Stood(ranks, &f);
     return c;
+  }
+
+  // The newest stack of the rank's process; nullptr: none was given.
+  const Stance* StackOf(int rank, const std::vector<Stance>& stances) const {
+    const model::Process* p = a_.ProcessOf(rank);
+    const std::set<int> job_rank = a_.JobRanks({rank});
+    const Stance* found = nullptr;
+    for (const Stance& s : stances) {
+      if (p != nullptr ? IsOf(s, *p) : s.rank >= 0 && job_rank.count(s.rank) > 0) found = &s;
+    }
+    return found;
+  }
+
+  // What they do instead, where their stacks are given. A stack is one moment: the record says that the rank has not come, the
+  // stack only where it was then.
+  void Stood(const std::set<int>& ranks, Finding* f) const {
+    if (job_.evidence.stacks.processes.empty()) return;
+    const std::vector<Stance> stances = Stances(job_);
+    std::set<Doing> doing;
+    const Stance* first = nullptr;
+    size_t seen = 0;
+    for (const int rank : ranks) {
+      const Stance* s = StackOf(rank, stances);
+      if (s == nullptr) continue;
+      if (seen++ < 4) CiteStance(job_, *s, f);
+      doing.insert(s->doing);
+      if (first == nullptr) first = s;
+    }
+    if (first == nullptr) return;
+    const StanceReading reading = ReadingOf(doing.size() == 1 ? first->doing : Doing::kUser);
+    const bool waits = first->doing == Doing::kCollective || first->doing == Doing::kSync;
+    f->set_title(absl::StrCat(f->title(), "; ", seen == 1 && ranks.size() == 1 ? "it stands" : absl::StrCat(seen, " stand"), " in ",
+                              StanceText(*first)));
+    if (waits) return;
+    if (*reading.cause != 0 && (f->cause().id().empty() || f->cause().id() == "not established") && seen == ranks.size() &&
+        reading.cause != std::string("UC-01")) {
+      f->mutable_cause()->set_id(reading.cause);
+      f->mutable_cause()->set_confidence(Confidence::possible);
+    }
+    f->mutable_next()->set_text(absl::StrCat("By its stack ", NamesText(ranks), " ", reading.what, ". ", reading.next, "."));
   }
 
   // Where its host stands, if a wrapped call holds it: then it is not late, it cannot go on.
@@ -188,6 +230,7 @@ class RankWriter : public StallWords {
                          " (flight file or trace): it has not entered, is gone, or shows the "
                          "other side of the stalled edge."),
             "ls /dev/shm/ringscope-*/ on its host; then: ringscope diagnose <all records>");
+    Stood(ranks, &f);
     return c;
   }
 };

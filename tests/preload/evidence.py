@@ -6,6 +6,7 @@ usage: evidence.py BUILD_TREE
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,21 +34,27 @@ class Stall(Place):
         self.evidence = os.path.join(self.root, "out")
         ranks = []
         for rank in (0, 1):
-            env = self.environment(False, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), RINGSCOPE_STALL_SECONDS="1",
+            env = self.environment(False, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), RINGSCOPE_STALL_SECONDS="1", RINGSCOPE_JOB="j",
                                    RINGSCOPE_SIM_FAULTS="rank=1 op=31 do=absent", RINGSCOPE_SIM_MACHINE=machine, RINGSCOPE_SIM_MACHINE_STATE=state_file,
                                    LD_LIBRARY_PATH=os.path.join(self.tree, "sim"), PATH=path + os.environ["PATH"], **more)
             del env["RINGSCOPE_DIR"]
-            ranks.append(subprocess.Popen([self.tool, "run", f"--dir={self.evidence}", *(flags if rank == 0 else ("--evidence=no",)), "--", "timeout", "-s", "KILL",
+            ranks.append(subprocess.Popen([self.tool, "run", f"--dir={self.evidence}", *flags, "--", "timeout", "-s", "KILL",
                                            str(seconds), os.path.join(self.tree, "sim", "workload"), "dp", os.path.join(self.root, "id"), "20"],
                                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
         start = time.time()
         self.said = [p.communicate(timeout=120)[1] for p in ranks]
         self.took = time.time() - start
-        return {os.path.basename(f).split(".", 2)[2] for f in glob.glob(os.path.join(self.evidence, "evidence", "*.stall.*"))}
+        return {re.sub(r".*?\.stall\.(\d+-\d+\.)?", "", os.path.basename(f)) for f in glob.glob(os.path.join(self.evidence, "evidence", "*.stall.*"))}
+
+    def paths(self, name, when="stall"):
+        return [f for f in glob.glob(os.path.join(self.evidence, "evidence", f"*.{when}.*")) if re.search(r"\." + when + r"\.(\d+-\d+\.)?" + re.escape(name) + "$", f)]
 
     def read(self, name):
-        with open(glob.glob(os.path.join(self.evidence, "evidence", f"*.stall.{name}"))[0], encoding="utf-8", errors="replace") as f:
-            return f.read()
+        text = ""
+        for path in self.paths(name):
+            with open(path, encoding="utf-8", errors="replace") as f:
+                text += f.read()
+        return text
 
     def diagnosis(self):
         done = subprocess.run([self.tool, "diagnose", "--format=json", self.evidence], capture_output=True, text=True, check=False)
@@ -63,6 +70,9 @@ def main():
     check(glob.glob(os.path.join(whole.evidence, "evidence", "*.start.nvlink-e.txt")), "counters at the start, too")
     check("files of evidence" in whole.said[0], f"and said: {whole.said}")
     check("wchan" in whole.read("threads.txt") and "rank 0" in whole.read("threads.txt"), "threads of the ranks")
+    check("rank 1" in whole.read("threads.txt"), "of the rank, too, that has a run of its own and waits for nobody")
+    for when in ("start", "stall"):
+        check(len(whole.paths("nvlink-s.txt", when)) == 1, f"of two runs on one machine one asks it: {when} {whole.paths('nvlink-s.txt', when)}")
     first = whole.diagnosis()["findings"][0]
     check(first["kind"] == "host_blocked" and first["who"]["ranks"] == [1], f"a healthy machine is not accused: {first['title'] if 'title' in first else first}")
 
