@@ -1,29 +1,42 @@
-// A command of the user's (`ringscope run --on-stall`), with what it may want to know in its environment.
-#include <stdlib.h>
-#include <unistd.h>
+// `ringscope run --on-stall`: what only the user knows how to collect.
+#include <absl/strings/str_cat.h>
+#include <sys/stat.h>
 
-#include <string>
+#include <filesystem>
 
-#include "supervisor/collect.h"
+#include "supervisor/collector.h"
+#include "supervisor/commands.h"
 
 namespace ringscope::supervisor {
 namespace {
 
-std::string UserCommand(const CollectOptions& options, FILE* out) {
-  if (options.command.empty()) return "none was given";
-  std::string pids;
-  for (const auto& [pid, rank] : options.processes) pids += (pids.empty() ? "" : " ") + std::to_string(pid);
-  setenv("RINGSCOPE_EVIDENCE_DIR", options.directory.c_str(), 1);
-  setenv("RINGSCOPE_PIDS", pids.c_str(), 1);
-  fprintf(out, "$ %s\n", options.command.c_str());
-  fflush(out);
-  dup2(fileno(out), STDOUT_FILENO);
-  dup2(fileno(out), STDERR_FILENO);
-  const int status = system(options.command.c_str());
-  return status == 0 ? "" : "it ended with status " + std::to_string(status);
+bool Wanted(const CollectOptions& options) { return WantedAtStall(options) && !options.on_stall.empty(); }
+
+absl::Status Command(const CollectOptions& options, Output* out) {
+  std::string pids, ranks;
+  for (const JobProcess& process : options.processes) {
+    if (!process.stalled) continue;
+    absl::StrAppend(&pids, pids.empty() ? "" : " ", process.pid);
+    absl::StrAppend(&ranks, ranks.empty() ? "" : " ", process.rank);
+  }
+  // The command may be the first to write there.
+  std::error_code error;
+  std::filesystem::create_directories(options.directory, error);
+  out->Write(Prompt(options, options.on_stall));
+  if (!out->status().ok()) return out->status();
+  // The budget of the whole process ends it: what it starts in the background dies with it, too.
+  constexpr double kNever = 1e9;
+  const auto ends = RunCommands({{"/bin/sh", "-c", options.on_stall}},
+                                {{"RINGSCOPE_EVIDENCE_DIR", options.directory},
+                                 {"RINGSCOPE_EVIDENCE_WHEN", options.when},
+                                 {"RINGSCOPE_STALLED_PIDS", pids},
+                                 {"RINGSCOPE_STALLED_RANKS", ranks}},
+                                kNever, [out](size_t, std::string_view text) { out->Write(text); });
+  if (!ends[0].good()) return absl::UnknownError(absl::StrCat("the command ended with ", ends[0].Words(kNever)));
+  return absl::OkStatus();
 }
 
-const RegisterCollector kRegister({"the user's command", "on-stall.txt", true, Collector::kProcesses, UserCommand});
+const RegisterCollector kRegister({"command", Wanted, Command});
 
 }  // namespace
 }  // namespace ringscope::supervisor

@@ -1,218 +1,154 @@
-// What NVML says of GPUs and NVLinks, in the shapes of nvidia-smi (`nvlink -s`, `nvlink -e`, `topo -p2p n`, `-q`), which the
-// analyzer reads wherever it comes from. Declarations are our own, from NVML's reference (r570); a function that a driver does
-// not have costs its lines.
-#include <dlfcn.h>
-#include <string.h>
+// NVLinks, their error counters and peer access, from NVML, in the shapes of nvidia-smi (driver 570): `nvlink -s`, `nvlink -e`,
+// `topo -p2p`. NVML and not nvidia-smi: the tool is often not in a container, and it gives up at the first GPU that does not
+// answer.
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 
-#include <string>
-
-#include "supervisor/collect.h"
+#include "supervisor/collector.h"
+#include "supervisor/nvml.h"
 
 namespace ringscope::supervisor {
 namespace {
 
-using Device = void*;
-constexpr unsigned kMostLinks = 18;
+constexpr unsigned kMostLinks = 72;  // NVML answers "invalid argument" behind the last one; 36 are the most so far
 
-struct Nvml {
-  void* library = nullptr;
-  int (*init)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*by_index)(unsigned, Device*) = nullptr;
-  const char* (*error)(int) = nullptr;
-  template <typename Function>
-  Function Get(const char* name) const {
-    return reinterpret_cast<Function>(dlsym(library, name));
+// What goes wrong with single GPUs is in the file; the phrase says that something is.
+class Missing {
+ public:
+  void Gpu(const Nvml& nvml, const NvmlGpu& gpu) {
+    absl::StrAppend(&text_, text_.empty() ? "" : ", ", "GPU ", gpu.index, ": ", nvml.Words(gpu.result));
   }
-  // "" or why not.
-  std::string Open() {
-    library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return "no NVML on this machine (libnvidia-ml.so.1)";
-    init = Get<int (*)()>("nvmlInit_v2");
-    count = Get<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
-    by_index = Get<int (*)(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
-    error = Get<const char* (*)(int)>("nvmlErrorString");
-    if (init == nullptr || count == nullptr || by_index == nullptr) return "an NVML without nvmlInit_v2";
-    const int result = init();
-    return result == 0 ? "" : std::string("NVML: ") + (error == nullptr ? std::to_string(result) : error(result));
-  }
+  absl::Status status() const { return text_.empty() ? absl::OkStatus() : absl::UnavailableError(text_); }
+
+ private:
+  std::string text_;
 };
 
-void Head(const Nvml& nvml, unsigned index, Device device, FILE* out) {
-  char name[96] = "", uuid[96] = "";
-  using Text = int (*)(Device, char*, unsigned);
-  if (auto* get = nvml.Get<Text>("nvmlDeviceGetName")) get(device, name, sizeof(name));
-  if (auto* get = nvml.Get<Text>("nvmlDeviceGetUUID")) get(device, uuid, sizeof(uuid));
-  fprintf(out, "GPU %u: %s (UUID: %s)\n", index, name, uuid);
-}
-
-// Runs `body` for each GPU; one that the driver has lost gets nvidia-smi's line.
-template <typename Body>
-std::string ForEach(FILE* out, Body body) {
-  Nvml nvml;
-  if (std::string why = nvml.Open(); !why.empty()) return why;
-  unsigned n = 0;
-  if (nvml.count(&n) != 0 || n == 0) return "NVML knows no GPU";
-  for (unsigned i = 0; i < n; ++i) {
-    Device device = nullptr;
-    if (const int result = nvml.by_index(i, &device); result != 0) {
-      fprintf(out, "Unable to determine the device handle for GPU%u: %s\n", i, nvml.error == nullptr ? "" : nvml.error(result));
-      continue;
-    }
-    body(nvml, i, device, n);
-    fflush(out);
+// Calls `of_gpu` for each GPU; what it returns is written at once, so that a GPU that hangs does not take the others along.
+template <typename OfGpu>
+absl::Status ForEachGpu(const CollectOptions& options, const char* command, Output* out, OfGpu of_gpu) {
+  const absl::StatusOr<Nvml> nvml = Nvml::Open(options.nvml);
+  if (!nvml.ok()) return nvml.status();
+  unsigned count = 0;
+  if (const int result = nvml->count(&count); result != kNvmlSuccess) return absl::UnavailableError(nvml->Words(result));
+  out->Write(Prompt(options, command));
+  Missing missing;
+  for (unsigned i = 0; i < count; ++i) {
+    NvmlGpu gpu = LookAtGpu(*nvml, i, options.procfs);
+    const std::string text = gpu.result == kNvmlSuccess ? of_gpu(*nvml, &gpu) : LostLine(*nvml, gpu);
+    if (gpu.result != kNvmlSuccess) missing.Gpu(*nvml, gpu);
+    out->Write(text);
   }
-  return "";
+  return missing.status();
 }
 
-// GB/s of one active link, by the generation that NVML tells (nvidia-smi nvlink -s on V100, A100, H100, B200).
-const char* RateOf(unsigned version) {
-  return version <= 1   ? "19.531 GB/s"
-         : version == 2 ? "25.781 GB/s"
-         : version == 3 ? "25 GB/s"
-         : version == 4 ? "26.562 GB/s"
-                        : "53.125 GB/s";
+std::string Head(const NvmlGpu& gpu) { return absl::StrCat("GPU ", gpu.index, ": ", gpu.name, " (UUID: ", gpu.uuid, ")\n"); }
+
+// GB/s in one direction; 0: not told.
+double Speed(const Nvml& nvml, NvmlDevice device, unsigned link) {
+  for (const unsigned field : {kNvmlNvlinkGetSpeed, kNvmlNvlinkSpeedCommon}) {
+    NvmlFieldValue value = {};
+    value.field = field;
+    value.scope = field == kNvmlNvlinkGetSpeed ? link : 0;
+    if (nvml.field_values(device, 1, &value) == kNvmlSuccess && value.result == kNvmlSuccess && value.value.ui > 0)
+      return value.value.ui / 1e3;
+  }
+  return 0;
 }
 
-std::string LinkStates(const CollectOptions&, FILE* out) {
-  return ForEach(out, [out](const Nvml& nvml, unsigned i, Device device, unsigned) {
-    Head(nvml, i, device, out);
-    using Of = int (*)(Device, unsigned, unsigned*);
-    const auto state = nvml.Get<Of>("nvmlDeviceGetNvLinkState"), version_of = nvml.Get<Of>("nvmlDeviceGetNvLinkVersion");
-    for (unsigned link = 0; state != nullptr && link < kMostLinks; ++link) {
-      unsigned active = 0, version = 3;
-      if (state(device, link, &active) != 0) break;
-      if (version_of != nullptr) version_of(device, link, &version);
-      fprintf(out, "\t Link %u: %s\n", link, active != 0 ? RateOf(version) : "<inactive>");
+std::string States(const Nvml& nvml, NvmlGpu* gpu) {
+  std::string text = Head(*gpu);
+  for (unsigned link = 0; link < kMostLinks; ++link) {
+    unsigned active = 0;
+    const int result = nvml.link_state(gpu->device, link, &active);
+    if (result == kNvmlInvalidArgument || result == kNvmlFunctionNotFound) break;
+    if (result == kNvmlNotSupported) continue;
+    if (result != kNvmlSuccess) {
+      // Half of its links would look like a GPU that has no more.
+      gpu->result = result;
+      return LostLine(nvml, *gpu);
     }
-  });
+    const double speed = active == 0 ? 0 : Speed(nvml, gpu->device, link);
+    // No speed is made up: a line without one is no statement of the link's state to the analyzer, but one to people.
+    absl::StrAppend(&text, "\t Link ", link, ": ",
+                    active == 0 ? "<inactive>"
+                    : speed > 0 ? absl::StrFormat("%g GB/s", speed)
+                                : "<active>",
+                    "\n");
+  }
+  return text;
 }
 
-std::string LinkErrors(const CollectOptions&, FILE* out) {
-  return ForEach(out, [out](const Nvml& nvml, unsigned i, Device device, unsigned) {
-    Head(nvml, i, device, out);
-    const auto counter = nvml.Get<int (*)(Device, unsigned, unsigned, unsigned long long*)>("nvmlDeviceGetNvLinkErrorCounter");
-    static constexpr const char* kNames[] = {"Replay", "Recovery", "CRC"};
-    for (unsigned link = 0; counter != nullptr && link < kMostLinks; ++link) {
-      for (unsigned c = 0; c < 3; ++c) {
-        unsigned long long value = 0;
-        if (counter(device, link, c, &value) == 0) fprintf(out, "\t Link %u: %s Errors: %llu\n", link, kNames[c], value);
+std::string Errors(const Nvml& nvml, NvmlGpu* gpu) {
+  const struct {
+    unsigned counter;
+    const char* name;
+  } counters[] = {{kNvmlReplay, "Replay"}, {kNvmlRecovery, "Recovery"}, {kNvmlCrc, "CRC"}};
+  std::string text = Head(*gpu);
+  for (unsigned link = 0; link < kMostLinks; ++link) {
+    unsigned active = 0;
+    const int result = nvml.link_state(gpu->device, link, &active);
+    if (result == kNvmlInvalidArgument || result == kNvmlFunctionNotFound) break;
+    for (const auto& counter : counters) {
+      unsigned long long value = 0;
+      if (result == kNvmlSuccess && nvml.link_errors(gpu->device, link, counter.counter, &value) == kNvmlSuccess)
+        absl::StrAppend(&text, "\t Link ", link, ": ", counter.name, " Errors: ", value, "\n");
+    }
+  }
+  return text;
+}
+
+absl::Status LinkStates(const CollectOptions& options, Output* out) {
+  return ForEachGpu(options, "nvidia-smi nvlink -s", out, States);
+}
+absl::Status LinkErrors(const CollectOptions& options, Output* out) {
+  return ForEachGpu(options, "nvidia-smi nvlink -e", out, Errors);
+}
+
+// nvmlGpuP2PStatus_t in nvidia-smi's letters.
+const char* Cell(int result, unsigned status) {
+  static constexpr const char* kCells[] = {"OK", "CNS", "GNS", "TNS", "DR", "NS"};
+  return result == kNvmlSuccess && status < std::size(kCells) ? kCells[status] : "U";
+}
+
+absl::Status PeerAccess(const CollectOptions& options, Output* out) {
+  const absl::StatusOr<Nvml> nvml = Nvml::Open(options.nvml);
+  if (!nvml.ok()) return nvml.status();
+  unsigned count = 0;
+  if (const int result = nvml->count(&count); result != kNvmlSuccess) return absl::UnavailableError(nvml->Words(result));
+  std::vector<NvmlGpu> gpus;
+  Missing missing;
+  for (unsigned i = 0; i < count; ++i) {
+    gpus.push_back(LookAtGpu(*nvml, i, options.procfs));
+    if (gpus[i].result != kNvmlSuccess) missing.Gpu(*nvml, gpus[i]);
+  }
+  const struct {
+    const char* letter;
+    unsigned index;
+  } capabilities[] = {{"r", kNvmlP2pRead}, {"n", kNvmlP2pNvlink}};
+  for (const auto& capability : capabilities) {
+    std::string text = Prompt(options, absl::StrCat("nvidia-smi topo -p2p ", capability.letter));
+    for (const NvmlGpu& gpu : gpus) absl::StrAppend(&text, "\tGPU", gpu.index);
+    text += "\n";
+    for (const NvmlGpu& a : gpus) {
+      absl::StrAppend(&text, " GPU", a.index);
+      for (const NvmlGpu& b : gpus) {
+        unsigned status = 0;
+        const bool both = a.result == kNvmlSuccess && b.result == kNvmlSuccess;
+        const int result =
+            both && a.index != b.index ? nvml->p2p_status(a.device, b.device, capability.index, &status) : kNvmlUnknown;
+        absl::StrAppend(&text, "\t", a.index == b.index ? "X" : Cell(result, status));
       }
+      text += "\n";
     }
-  });
+    out->Write(text + "\n");
+  }
+  return missing.status();
 }
 
-std::string PeerAccess(const CollectOptions&, FILE* out) {
-  bool head = false;
-  return ForEach(out, [&](const Nvml& nvml, unsigned i, Device device, unsigned n) {
-    const auto status_of = nvml.Get<int (*)(Device, Device, unsigned, unsigned*)>("nvmlDeviceGetP2PStatus");
-    if (status_of == nullptr) return;
-    if (!head) {
-      fprintf(out, "$ nvidia-smi topo -p2p n\n");
-      for (unsigned k = 0; k < n; ++k) fprintf(out, "\tGPU%u", k);
-      fprintf(out, "\n");
-      head = true;
-    }
-    fprintf(out, " GPU%u", i);
-    for (unsigned k = 0; k < n; ++k) {
-      Device other = nullptr;
-      unsigned status = 0;
-      constexpr unsigned kNvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
-      const bool known = nvml.by_index(k, &other) == 0 && status_of(device, other, kNvlink, &status) == 0;
-      fprintf(out, "\t%s",
-              k == i        ? "X"
-              : !known      ? "U"
-              : status == 0 ? "OK"
-              : status == 1 ? "CNS"
-              : status == 2 ? "GNS"
-              : status == 3 ? "TNS"
-              : status == 4 ? "DR"
-                            : "NS");
-    }
-    fprintf(out, "\n");
-  });
-}
-
-struct FabricInfo {  // nvmlGpuFabricInfo_t
-  unsigned char cluster[16];
-  int status;
-  unsigned clique;
-  unsigned char state;
-};
-
-std::string Query(const CollectOptions&, FILE* out) {
-  return ForEach(out, [out](const Nvml& nvml, unsigned i, Device device, unsigned) {
-    struct Pci {
-      char legacy[16];
-      unsigned domain, bus, device, id, subsystem;
-      char bus_id[32];
-    } pci = {};
-    if (auto* get = nvml.Get<int (*)(Device, Pci*)>("nvmlDeviceGetPciInfo_v3")) get(device, &pci);
-    pci.bus_id[sizeof(pci.bus_id) - 1] = 0;
-    fprintf(out, "%sGPU %s\n", i == 0 ? "==============NVSMI LOG==============\n\n" : "", pci.bus_id);
-    char name[96] = "", uuid[96] = "";
-    using Text = int (*)(Device, char*, unsigned);
-    if (auto* get = nvml.Get<Text>("nvmlDeviceGetName"); get != nullptr && get(device, name, sizeof(name)) == 0)
-      fprintf(out, "    Product Name                          : %s\n", name);
-    if (auto* get = nvml.Get<Text>("nvmlDeviceGetUUID"); get != nullptr && get(device, uuid, sizeof(uuid)) == 0)
-      fprintf(out, "    GPU UUID                              : %s\n", uuid);
-    using Number = int (*)(Device, unsigned*);
-    const auto number = [&](const char* function, unsigned* value) {
-      auto* get = nvml.Get<Number>(function);
-      return get != nullptr && get(device, value) == 0;
-    };
-    unsigned most = 0, now = 0;
-    fprintf(out, "    PCI\n        GPU Link Info\n");
-    if (number("nvmlDeviceGetMaxPcieLinkGeneration", &most) && number("nvmlDeviceGetCurrPcieLinkGeneration", &now))
-      fprintf(out,
-              "            PCIe Generation\n                Max                       : %u\n                Current              "
-              "     : %u\n",
-              most, now);
-    if (number("nvmlDeviceGetMaxPcieLinkWidth", &most) && number("nvmlDeviceGetCurrPcieLinkWidth", &now))
-      fprintf(out,
-              "            Link Width\n                Max                       : %ux\n                Current                  "
-              " : %ux\n",
-              most, now);
-    unsigned long long reasons = 0;
-    auto* why = nvml.Get<int (*)(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksEventReasons");
-    if (why == nullptr) why = nvml.Get<int (*)(Device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (why != nullptr && why(device, &reasons) == 0) {
-      static constexpr struct {
-        unsigned long long bit;
-        const char* name;
-      } kReasons[] = {{1, "Idle"},
-                      {4, "SW Power Cap"},
-                      {8, "HW Slowdown"},
-                      {0x40, "HW Thermal Slowdown"},
-                      {0x80, "HW Power Brake Slowdown"},
-                      {0x20, "SW Thermal Slowdown"}};
-      fprintf(out, "    Clocks Event Reasons\n");
-      for (const auto& r : kReasons)
-        fprintf(out, "        %-34s: %s\n", r.name, (reasons & r.bit) != 0 ? "Active" : "Not Active");
-    }
-    unsigned long long corrected = 0, uncorrected = 0;
-    auto* ecc = nvml.Get<int (*)(Device, unsigned, unsigned, unsigned long long*)>("nvmlDeviceGetTotalEccErrors");
-    if (ecc != nullptr && ecc(device, 0, 0, &corrected) == 0 && ecc(device, 1, 0, &uncorrected) == 0)
-      fprintf(out,
-              "    ECC Errors\n        Volatile\n            DRAM Correctable              : %llu\n            DRAM "
-              "Uncorrectable            : %llu\n",
-              corrected, uncorrected);
-    FabricInfo fabric = {};
-    auto* info = nvml.Get<int (*)(Device, FabricInfo*)>("nvmlDeviceGetGpuFabricInfo");
-    if (info != nullptr && info(device, &fabric) == 0) {
-      static constexpr const char* kStates[] = {"N/A", "Not Started", "In Progress", "Completed"};
-      const char* status = fabric.status == 0 ? "Success" : nvml.error != nullptr ? nvml.error(fabric.status) : "Unknown Error";
-      fprintf(out, "    Fabric\n        State                             : %s\n        Status                            : %s\n",
-              fabric.state < 4 ? kStates[fabric.state] : "N/A", status);
-    }
-    fprintf(out, "\n");
-  });
-}
-
-const RegisterCollector kStates({"NVLink states", "nvlink-s.txt", false, Collector::kMachine, LinkStates});
-const RegisterCollector kErrors({"NVLink errors", "nvlink-e.txt", false, Collector::kMachine, LinkErrors});
-const RegisterCollector kPeers({"peer access", "topo-p2p.txt", false, Collector::kMachine, PeerAccess});
-const RegisterCollector kQuery({"GPU state", "smi-q.txt", false, Collector::kMachine, Query});
+const RegisterCollector kStates({"nvlink-s", WantedOfHost, LinkStates});
+const RegisterCollector kErrors({"nvlink-e", WantedOfHost, LinkErrors});
+const RegisterCollector kPeerAccess({"topo-p2p", WantedOfHost, PeerAccess});
 
 }  // namespace
 }  // namespace ringscope::supervisor

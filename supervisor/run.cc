@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 
 #include "supervisor/collect.h"
@@ -120,10 +121,10 @@ class Run {
   }
 
   void Look() {
-    std::vector<std::pair<int, int>> processes;
+    std::vector<JobProcess> processes;
     bool fresh = false;
     for (const Watched& w : LookAtRun(options_.flight_directory, options_.run)) {
-      if (w.alive) processes.emplace_back(w.pid, static_cast<int>(w.rank));
+      if (w.alive) processes.push_back({w.pid, w.rank, w.stalls > 0});
       // Who makes the others wait notices no stall itself: where it has a run of its own, this is how that learns of it.
       fresh |= w.woken;
       if (w.stalls == 0 || !stalled_.insert(w.path).second) continue;
@@ -138,17 +139,18 @@ class Run {
   // True when this run is the one that asks the machine. The turn is kept until the command ends, so that nobody asks again.
   bool Turn(const char* what) { return TakeTurn(options_.directory, what) != -1; }
 
-  pid_t Collect(const char* when, std::vector<std::pair<int, int>> processes, bool of_machine) {
+  pid_t Collect(const char* when, std::vector<JobProcess> processes, bool of_machine) {
     const pid_t child = fork();
     if (child != 0) return child;
     CollectOptions options;
-    options.directory = options_.directory + "/evidence";
+    std::error_code error;
+    options.directory = std::filesystem::absolute(options_.directory, error).string() + "/evidence";
     options.when = when;
     options.processes = std::move(processes);
-    options.run = options_.run;
-    options.of_machine = of_machine;
+    options.of_host = of_machine;
+    options.since_ns = began_ns_;
     options.seconds = options_.collector_seconds;
-    options.command = options_.on_stall;
+    options.on_stall = options_.on_stall;
     int files = 0;
     for (const Collected& c : CollectEvidence(options)) files += !c.file.empty();
     _exit(files > 100 ? 100 : files);
@@ -185,6 +187,8 @@ class Run {
 
   const RunOptions& options_;
   RunResult& result_;
+  const int64_t began_ns_ =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   pid_t child_ = -1, asking_ = -1;
   bool over_ = false;
   std::set<std::string> stalled_;

@@ -139,7 +139,7 @@ const Command kRun = {
      {"on-stall",
       {},
       "",
-      "a shell command to run once when a rank stalls; RINGSCOPE_PIDS and RINGSCOPE_EVIDENCE_DIR are set",
+      "a shell command to run once when a rank stalls; docs/preload.md says what it gets",
       "COMMAND"},
      {"verbose", {"yes", "no"}, "no", "say where things are even when nothing was left"}},
     Run};

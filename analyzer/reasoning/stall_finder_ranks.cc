@@ -86,7 +86,7 @@ class RankWriter : public StallWords {
     size_t seen = 0;
     for (const int rank : ranks) {
       const Stance* s = StackOf(rank, stances);
-      if (s == nullptr) continue;
+      if (s == nullptr || s->telling == nullptr) continue;
       if (seen++ < 4) CiteStance(job_, *s, f);
       doing.insert(s->doing);
       if (first == nullptr) first = s;

@@ -14,10 +14,10 @@ import time
 from common import Place, check
 
 FAKE_PY_SPY = """#!/bin/sh
-echo "Process $3: python train.py"
+echo "Process $4: python train.py"
 echo "Python v3.11.2 (/usr/bin/python3.11)"
 echo
-echo "Thread $3 (active): \\"MainThread\\""
+echo "Thread $4 (active): \\"MainThread\\""
 echo "    next (torch/utils/data/dataloader.py:701)"
 echo "    train (train.py:88)"
 """
@@ -44,10 +44,10 @@ class Stall(Place):
         start = time.time()
         self.said = [p.communicate(timeout=120)[1] for p in ranks]
         self.took = time.time() - start
-        return {re.sub(r".*?\.stall\.(\d+-\d+\.)?", "", os.path.basename(f)) for f in glob.glob(os.path.join(self.evidence, "evidence", "*.stall.*"))}
+        return {re.sub(r".*?\.stall\.(\d+\.)?", "", os.path.basename(f)) for f in glob.glob(os.path.join(self.evidence, "evidence", "*.stall.*"))}
 
     def paths(self, name, when="stall"):
-        return [f for f in glob.glob(os.path.join(self.evidence, "evidence", f"*.{when}.*")) if re.search(r"\." + when + r"\.(\d+-\d+\.)?" + re.escape(name) + "$", f)]
+        return [f for f in glob.glob(os.path.join(self.evidence, "evidence", f"*.{when}.*")) if re.search(r"\." + when + r"\.(\d+\.)?" + re.escape(name) + "$", f)]
 
     def read(self, name):
         text = ""
@@ -66,11 +66,11 @@ def main():
 
     whole = Stall(tree)
     files = whole.run_it()
-    check({"nvlink-s.txt", "nvlink-e.txt", "topo-p2p.txt", "smi-q.txt", "threads.txt"} <= files, f"all that is there is asked: {files}")
+    check({"nvlink-s.txt", "nvlink-e.txt", "topo-p2p.txt", "smi-q.txt", "stacks.txt"} <= files, f"all that is there is asked: {files}")
     check(glob.glob(os.path.join(whole.evidence, "evidence", "*.start.nvlink-e.txt")), "counters at the start, too")
     check("files of evidence" in whole.said[0], f"and said: {whole.said}")
-    check("wchan" in whole.read("threads.txt") and "rank 0" in whole.read("threads.txt"), "threads of the ranks")
-    check("rank 1" in whole.read("threads.txt"), "of the rank, too, that has a run of its own and waits for nobody")
+    check("system call" in whole.read("stacks.txt") and "rank 0 (pid" in whole.read("stacks.txt"), "threads of the ranks")
+    check("rank 1 (pid" in whole.read("stacks.txt"), "of the rank, too, that has a run of its own and waits for nobody")
     for when in ("start", "stall"):
         check(len(whole.paths("nvlink-s.txt", when)) == 1, f"of two runs on one machine one asks it: {when} {whole.paths('nvlink-s.txt', when)}")
     first = whole.diagnosis()["findings"][0]
@@ -87,7 +87,7 @@ def main():
 
     hangs = Stall(tree)
     files = hangs.run_it(flags=("--evidence-seconds=2",), RINGSCOPE_SIM_NVML_HANGS="1")
-    check("threads.txt" in files and "nvlink-s.txt" not in files, f"a driver that hangs costs its own files only: {files}")
+    check("stacks.txt" in files and "GPU 0" not in hangs.read("nvlink-s.txt"), f"a driver that hangs costs its own files only: {files}")
     check(hangs.took < 30, f"and no time: {hangs.took:.0f} s")
 
     spied = Stall(tree)
@@ -96,12 +96,12 @@ def main():
     with open(os.path.join(folder, "py-spy"), "w", encoding="utf-8") as f:
         f.write(FAKE_PY_SPY)
     os.chmod(os.path.join(folder, "py-spy"), 0o755)
-    files = spied.run_it(path=folder + ":", flags=("--on-stall=echo pids $RINGSCOPE_PIDS in $RINGSCOPE_EVIDENCE_DIR; sleep 1000", "--evidence-seconds=2"))
-    check("dataloader.py:701" in spied.read("py-spy.txt"), "py-spy's stacks")
-    check("on-stall.txt" in files and "pids " in spied.read("on-stall.txt"), f"the user's command, as far as it got: {files}")
+    files = spied.run_it(path=folder + ":", flags=("--on-stall=echo pids $RINGSCOPE_STALLED_PIDS in $RINGSCOPE_EVIDENCE_DIR; sleep 1000", "--evidence-seconds=2"))
+    check("dataloader.py:701" in spied.read("stacks.txt"), "py-spy's stacks")
+    check("command.txt" in files and "pids " in spied.read("command.txt"), f"the user's command, as far as it got: {files}")
     check(spied.took < 30, f"a command that sleeps for ever holds nobody: {spied.took:.0f} s")
     said = json.dumps(spied.diagnosis()["not_seen"])
-    check("py-spy.txt" not in said, f"the analyzer reads the stacks: {said}")
+    check("stacks.txt" not in said, f"the analyzer reads the stacks: {said}")
 
     check(subprocess.run([whole.tool, "run", "--evidence-seconds=x", "--", "true"], capture_output=True, check=False).returncode == 64, "a number of seconds")
     print("evidence at a stall: NVML, threads, stacks, a user's command; hanging ones cost nothing")

@@ -78,11 +78,11 @@ def main():
                                       env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
     said = [p.communicate(timeout=120)[1] for p in ranks]
     text = ""
-    for stacks in glob.glob(os.path.join(out, "evidence", "*.stall.*py-spy.txt")):
+    for stacks in glob.glob(os.path.join(out, "evidence", "*.stall.*stacks.txt")):
         with open(stacks, encoding="utf-8") as f:
             text += f.read()
     check(text, f"py-spy was asked: {said}")
-    check("# rank 1" in text and "wait_for_the_next_batch" in text.split("# rank 1")[1].split("# rank 0")[0], f"the stack of the rank that did not come: {text}")
+    check("rank 1 (pid" in text and "wait_for_the_next_batch" in text.split("rank 1 (pid")[1].split("rank 0 (pid")[0], f"the stack of the rank that did not come: {text}")
     done = subprocess.run([place.tool, "diagnose", "--format=json", out], capture_output=True, text=True, check=False)
     diagnosis = json.loads(done.stdout)
     first = diagnosis["findings"][0]

@@ -170,6 +170,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length)
            static_cast<unsigned>(std::hash<std::string>()(host == nullptr ? "" : host)), gpu->bus & 0xff);
   return Text(text, uuid, length);
 }
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* minor) { return nvmlDeviceGetIndex(device, minor); }
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci) {
   const Gpu gpu = Of(device);
   if (gpu.result != NVML_SUCCESS) return gpu.result;
@@ -210,6 +211,19 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned link,
   const auto found = gpu->replays.find(static_cast<int>(link));
   const int replays = found == gpu->replays.end() ? 0 : found->second;
   return Answer(gpu, count, counter == 0 ? replays : counter == 1 ? replays / 100 : 0);
+}
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values) {
+  const Gpu gpu = Of(device);
+  if (gpu.result != NVML_SUCCESS) return gpu.result;
+  if (values == nullptr || count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
+  for (int i = 0; i < count; ++i) {
+    nvmlFieldValue_t& value = values[i];
+    const bool told = value.fieldId == 164 && HasLink(gpu, value.scopeId) && Remote(gpu, value.scopeId) >= 0;
+    value.nvmlReturn = told ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    value.valueType = 1;
+    value.value.uiVal = !told ? 0 : gpu.machine.sm >= 90 ? 26562 : gpu.machine.sm >= 80 ? 25000 : 25781;
+  }
+  return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, unsigned index, unsigned* status) {
   const Gpu gpu = Of(a), other = Of(b);

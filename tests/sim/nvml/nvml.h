@@ -31,6 +31,18 @@ struct nvmlMemory_t {
 struct nvmlUtilization_t {
   unsigned gpu, memory;
 };
+union nvmlValue_t {
+  double dVal;
+  unsigned uiVal;
+  unsigned long long ullVal;
+};
+struct nvmlFieldValue_t {
+  unsigned fieldId, scopeId;
+  long long timestamp, latencyUsec;
+  int valueType;  // 1: uiVal
+  nvmlReturn_t nvmlReturn;
+  nvmlValue_t value;
+};
 
 nvmlReturn_t nvmlInit_v2();
 nvmlReturn_t nvmlShutdown();
@@ -42,6 +54,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index);
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length);
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* minor);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsigned* active);
 // 2 on V100, 3 on A100, 4 on H100.
@@ -51,6 +64,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned l
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, unsigned* type);
 // counter: 0 replays, 1 recoveries, 2 CRC errors in flits, 3 CRC errors in data.
 nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned link, unsigned counter, unsigned long long* count);
+// fieldId: 164, NVML_FI_DEV_NVLINK_GET_SPEED: MB/s of the link in scopeId; others are not supported.
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values);
 // index: 0 reads, 1 writes, 2 NVLink. status: 0 granted, 5 not supported (NVML_P2P_STATUS_NOT_SUPPORTED).
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, unsigned index, unsigned* status);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t* info);

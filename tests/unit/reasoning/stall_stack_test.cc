@@ -99,6 +99,11 @@ TEST(StallStack, StacksOfAllThatWaitAddNothing) {
   EXPECT_EQ(static_cast<size_t>(Diagnose(job).findings_size()), before);
 }
 
+TEST(StallStack, FramesWithoutNamesSayNothing) {
+  const Finding f = Diagnose(Absent("=== rank 2 (pid 1002) ===\n[<0>] 0xffffffff81234567\n")).findings(0);
+  EXPECT_THAT(f.title(), Not(HasSubstr("stands")));
+}
+
 TEST(StallStack, WithoutOneNothingChanges) {
   EXPECT_THAT(Diagnose(Absent("")).findings(0).next().text(), HasSubstr("See what rank 2 does"));
 }
