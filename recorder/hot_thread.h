@@ -1,5 +1,5 @@
 // The calling thread's row: which call it is in, since when. Found through one initial-exec
-// thread-local pointer (16 bytes of static TLS in all, see docs/recorder.md), made on a thread's
+// thread-local pointer (16 bytes of static TLS, see docs/recorder.md), made on a thread's
 // first callback.
 #ifndef RINGSCOPE_RECORDER_HOT_THREAD_H_
 #define RINGSCOPE_RECORDER_HOT_THREAD_H_
