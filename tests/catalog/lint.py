@@ -98,6 +98,7 @@ class Catalogue(unittest.TestCase):
             references=[{"text": ["a document"], "supports": ["mechanism"]}])),
         ("a reference to nothing", "neither", lambda e: e["HW-01"]["references"].append({"supports": ["fixes"]})),
         ("a broken link", "HW-99", lambda e: e["HW-01"]["related"].append("HW-99")),
+        ("an entry named in text only", "names NET-10", lambda e: e["HW-01"].update(mechanism=["see NET-10"])),
         ("a link to itself", "itself", lambda e: e["HW-01"]["related"].append("HW-01")),
         ("a link of one side", "not mutual", lambda e: e["HW-04"]["related"].remove("HW-01")),
         ("an example that does not match", "own example", lambda e: e["HW-01"]["signatures"][0].update(example=["quiet"])),

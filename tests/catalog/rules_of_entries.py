@@ -8,7 +8,7 @@ import hygiene  # noqa: E402  (the project's list of what must not be left in a 
 
 MAX_COLUMNS = 140
 PLACEHOLDERS = {"host", "gpu", "bus_id", "rank", "pid", "nic", "port"}
-ID = re.compile(r"^(?:(?:HW|FB|NET|NC|FW|UC)-\d\d|SEED-[AB])$")
+ID = re.compile(r"\b(?:(?:HW|FB|NET|NC|FW|UC)-\d\d|SEED-[AB])\b")
 FORBIDDEN = re.compile(r"\b(?:A\.?I\.?|LLMs?|GPT|chatbots?|assistants?|as an expert|our cluster|we (?:saw|found|measured))\b")
 # What RE2 refuses and Python takes.
 NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|\(\?P=")
@@ -47,7 +47,7 @@ def problems(entries, signatures, named):
         found += complete(name, entry) + words(name, entry) + placeholders(name, entry) + supported(name, entry)
         found += catalogued(name, entry, signatures)
         key = entry.get("id", [""])[0]
-        if not ID.match(key) or not re.match(re.escape(key) + r"-[a-z0-9-]+\.textproto$", name):
+        if not ID.fullmatch(key) or not re.match(re.escape(key) + r"-[a-z0-9-]+\.textproto$", name):
             found.append(f"{name}: id {key} is not the file's name: wants {key}-words-with-dashes.textproto")
         if key in by_id:
             found.append(f"{name}: id {key} is there twice")
@@ -119,6 +119,9 @@ def supported(name, entry):
 def links(by_id):
     found = []
     for key, entry in by_id.items():
+        told = {other for text in strings({f: v for f, v in entry.items() if f != "id"}) for other in ID.findall(text)}
+        found += [f"{key}: names {other} in its text, which is not among its related entries"
+                  for other in sorted(told - {key} - set(entry.get("related", [])))]
         for other in entry.get("related", []):
             if other not in by_id:
                 found.append(f"{key}: related to {other}, which does not exist")
