@@ -31,13 +31,15 @@ absl::Status ForEachGpu(const CollectOptions& options, const char* command, Outp
   if (!nvml.ok()) return nvml.status();
   unsigned count = 0;
   if (const int result = nvml->count(&count); result != kNvmlSuccess) return absl::UnavailableError(nvml->Words(result));
-  out->Write(Prompt(options, command));
+  // With the first GPU: a driver that answers for none leaves no file.
+  std::string head = Prompt(options, command);
   Missing missing;
   for (unsigned i = 0; i < count; ++i) {
     NvmlGpu gpu = LookAtGpu(*nvml, i, options.procfs);
     const std::string text = gpu.result == kNvmlSuccess ? of_gpu(*nvml, &gpu) : LostLine(*nvml, gpu);
     if (gpu.result != kNvmlSuccess) missing.Gpu(*nvml, gpu);
-    out->Write(text);
+    out->Write(head + text);
+    head.clear();
   }
   return missing.status();
 }

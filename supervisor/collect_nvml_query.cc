@@ -164,17 +164,19 @@ absl::Status QueryAll(const CollectOptions& options, Output* out) {
   if (const int result = nvml->count(&count); result != kNvmlSuccess) return absl::UnavailableError(nvml->Words(result));
   char driver[96] = "";
   nvml->driver_version(driver, sizeof(driver) - 1);
-  out->Write(absl::StrCat(Prompt(options, "nvidia-smi -q"), "\n==============NVSMI LOG==============\n\n"));
-  out->Write(absl::StrFormat("%-42s: %s\n\n%-42s: %u\n", "Driver Version", driver, "Attached GPUs", count));
+  // With the first GPU: a driver that answers for none leaves no file.
+  std::string head = absl::StrCat(Prompt(options, "nvidia-smi -q"), "\n==============NVSMI LOG==============\n\n");
+  absl::StrAppendFormat(&head, "%-42s: %s\n\n%-42s: %u\n", "Driver Version", driver, "Attached GPUs", count);
   std::string missing;
   for (unsigned i = 0; i < count; ++i) {
     const NvmlGpu gpu = LookAtGpu(*nvml, i, options.procfs);
     if (gpu.result == kNvmlSuccess) {
-      out->Write(Query(*nvml, gpu).text());
+      out->Write(absl::StrCat(head, Query(*nvml, gpu).text()));
     } else {
-      out->Write(absl::StrCat("\n", LostLine(*nvml, gpu)));
+      out->Write(absl::StrCat(head, "\n", LostLine(*nvml, gpu)));
       absl::StrAppend(&missing, missing.empty() ? "" : ", ", "GPU ", i, ": ", nvml->Words(gpu.result));
     }
+    head.clear();
   }
   return missing.empty() ? absl::OkStatus() : absl::UnavailableError(missing);
 }

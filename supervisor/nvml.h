@@ -51,6 +51,8 @@ struct NvmlUtilization {
   unsigned gpu, memory;
 };
 
+static_assert(sizeof(NvmlPciInfo) == 68 && sizeof(NvmlFabricInfo) == 28 && sizeof(NvmlFieldValue) == 40, "the library's layout");
+
 // One function of the library; one that is missing answers "function not found".
 template <typename... Args>
 struct NvmlCall {

@@ -102,6 +102,9 @@ bool HasLink(const Gpu& gpu, unsigned link) { return link < static_cast<unsigned
 extern "C" {
 
 nvmlReturn_t nvmlInit_v2() {
+  // A library and a kernel module of two releases, after an upgrade without a restart.
+  if (const char* mismatch = getenv("RINGSCOPE_SIM_NVML_MISMATCH"); mismatch != nullptr && atoi(mismatch) != 0)
+    return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
   initialised = true;
   return NVML_SUCCESS;
 }
@@ -125,6 +128,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "Insufficient Size";
     case NVML_ERROR_GPU_IS_LOST:
       return "GPU is lost";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return "Driver/library version mismatch";
   }
   return "Unknown Error";
 }
@@ -183,11 +188,6 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsign
   const Gpu gpu = Of(device);
   if (gpu.result == NVML_SUCCESS && !HasLink(gpu, link)) return NVML_ERROR_INVALID_ARGUMENT;
   return Answer(gpu, active, gpu.result == NVML_SUCCESS && Remote(gpu, link) >= 0);
-}
-nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link, unsigned* version) {
-  const Gpu gpu = Of(device);
-  if (gpu.result == NVML_SUCCESS && !HasLink(gpu, link)) return NVML_ERROR_INVALID_ARGUMENT;
-  return Answer(gpu, version, gpu.machine.sm >= 90 ? 4 : gpu.machine.sm >= 80 ? 3 : 2);
 }
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t* pci) {
   const Gpu gpu = Of(device);

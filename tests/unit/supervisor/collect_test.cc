@@ -25,6 +25,7 @@ using testing::TempDir;
 using testing::TextOf;
 
 bool ForThis(const CollectOptions& options) { return options.when == "test"; }
+bool ForHang(const CollectOptions& options) { return options.when == "hang"; }
 bool ForFlood(const CollectOptions& options) { return options.when == "flood"; }
 
 const RegisterCollector kGood({"test-good", ForThis, [](const CollectOptions& options, Output* out) {
@@ -42,7 +43,7 @@ const RegisterCollector kCrashes({"test-crashes", ForThis, [](const CollectOptio
                                     return absl::OkStatus();
                                   }});
 // Deaf to everything that can be ignored, with a child that is deaf, too.
-const RegisterCollector kHangs({"test-hangs", ForThis, [](const CollectOptions&, Output* out) {
+const RegisterCollector kHangs({"test-hangs", ForHang, [](const CollectOptions&, Output* out) {
                                   for (int s = 1; s < NSIG; ++s) signal(s, SIG_IGN);
                                   const pid_t child = fork();
                                   if (child > 0) out->Write("child " + std::to_string(child) + "\n");
@@ -69,24 +70,21 @@ class Collect : public ::testing::Test {
     options_ = testing::OptionsOf(dir_);
     options_.when = "test";
     options_.of_host = false;
-    options_.seconds = 0.5;
   }
   TempDir dir_;
   CollectOptions options_;
 };
 
 TEST_F(Collect, EachSaysWhatCameOfIt) {
-  const double before = testing::Seconds();
   const auto all = CollectEvidence(options_);
-  EXPECT_LT(testing::Seconds() - before, options_.seconds + 1.5);
-  ASSERT_EQ(7u, all.size());
+  ASSERT_EQ(6u, all.size());
   EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const Collected& a, const Collected& b) { return a.name < b.name; }));
 
   const Collected good = Named(all, "test-good");
   EXPECT_EQ(dir_ / "evidence/node1.test.test-good.txt", good.file);
   EXPECT_EQ("of node1\n", TextOf(good.file));
   EXPECT_EQ("", good.why_not);
-  EXPECT_LT(good.seconds, 0.4);
+  EXPECT_LT(good.seconds, options_.seconds);
   EXPECT_EQ("", Named(all, "test-silent").file + Named(all, "test-silent").why_not);
   EXPECT_EQ("no such thing", Named(all, "test-refuses").why_not);
   EXPECT_EQ("its collector failed", Named(all, "test-throws").why_not);
@@ -98,14 +96,24 @@ TEST_F(Collect, EachSaysWhatCameOfIt) {
 }
 
 TEST_F(Collect, WhatHangsIsKilledWithItsChildren) {
+  options_.when = "hang";
+  options_.seconds = 1;
+  const double before = testing::Seconds();
   const Collected hung = Named(CollectEvidence(options_), "test-hangs");
-  EXPECT_EQ("it took longer than its 0.5 seconds and was killed; the file holds what it wrote until then", hung.why_not);
-  EXPECT_GE(hung.seconds, 0.5);
+  EXPECT_LT(testing::Seconds() - before, 2.5);
+  EXPECT_EQ("it took longer than its 1 seconds and was killed; the file holds what it wrote until then", hung.why_not);
+  EXPECT_GE(hung.seconds, 1);
   const std::string text = TextOf(hung.file);
   ASSERT_THAT(text, StartsWith("child "));
   // Its parent is gone; whoever inherits it may not have reaped it yet.
-  const std::string stat = FirstLine("/proc/" + std::to_string(std::stoi(text.substr(6))) + "/stat");
-  EXPECT_TRUE(stat.empty() || stat.find(") Z ") != stat.npos) << stat;
+  const std::string file = "/proc/" + std::to_string(std::stoi(text.substr(6))) + "/stat";
+  std::string stat;
+  for (int i = 0; i < 100; ++i) {
+    stat = FirstLine(file);
+    if (stat.empty() || stat.find(") Z ") != stat.npos || stat.find(") X ") != stat.npos) return;
+    usleep(20000);
+  }
+  FAIL() << stat;
 }
 
 TEST_F(Collect, NothingOfTheCallersStaysWithAChild) {
