@@ -1,6 +1,7 @@
 #include "catalog/catalog.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,15 +10,24 @@ extern "C" const char ringscope_signatures_begin[];
 extern "C" const char ringscope_signatures_end[];
 extern "C" const char ringscope_tables_begin[];
 extern "C" const char ringscope_tables_end[];
+extern "C" const char ringscope_entries_begin[];
+extern "C" const char ringscope_entries_end[];
 asm(".section .rodata\n"
     ".global ringscope_signatures_begin\n"
     ".global ringscope_signatures_end\n"
-    "ringscope_signatures_begin: .incbin \"" RINGSCOPE_SIGNATURES "\"\n"
+    "ringscope_signatures_begin: .incbin \"" RINGSCOPE_SIGNATURES
+    "\"\n"
     "ringscope_signatures_end:\n"
     ".global ringscope_tables_begin\n"
     ".global ringscope_tables_end\n"
-    "ringscope_tables_begin: .incbin \"" RINGSCOPE_TABLES "\"\n"
+    "ringscope_tables_begin: .incbin \"" RINGSCOPE_TABLES
+    "\"\n"
     "ringscope_tables_end:\n"
+    ".global ringscope_entries_begin\n"
+    ".global ringscope_entries_end\n"
+    "ringscope_entries_begin: .incbin \"" RINGSCOPE_ENTRIES
+    "\"\n"
+    "ringscope_entries_end:\n"
     ".byte 0\n"
     ".previous\n");
 
@@ -49,9 +59,29 @@ const SignatureFile& Signatures() {
 
 const Signature* FindSignature(std::string_view id) {
   const auto& all = Signatures().signature();
-  const auto it = std::lower_bound(all.begin(), all.end(), id,
-                                   [](const Signature& s, std::string_view name) { return s.id() < name; });
+  const auto it =
+      std::lower_bound(all.begin(), all.end(), id, [](const Signature& s, std::string_view name) { return s.id() < name; });
   return it == all.end() || it->id() != id ? nullptr : &*it;
+}
+
+const EntryFile& Entries() {
+  static const EntryFile& all = *[] {
+    auto* file = Parsed<EntryFile>(ringscope_entries_begin, ringscope_entries_end);
+    std::sort(file->mutable_entry()->begin(), file->mutable_entry()->end(),
+              [](const Entry& a, const Entry& b) { return a.id() < b.id(); });
+    return file;
+  }();
+  return all;
+}
+
+const Entry* FindEntry(std::string_view id) {
+  const auto same = [](char a, char b) {
+    return toupper(static_cast<unsigned char>(a)) == toupper(static_cast<unsigned char>(b));
+  };
+  for (const Entry& entry : Entries().entry()) {
+    if (std::equal(id.begin(), id.end(), entry.id().begin(), entry.id().end(), same)) return &entry;
+  }
+  return nullptr;
 }
 
 const FaultTable& Faults() {

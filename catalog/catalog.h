@@ -14,6 +14,12 @@ const SignatureFile& Signatures();
 // nullptr when there is no such id.
 const Signature* FindSignature(std::string_view id);
 
+// All failure modes, in the order of their ids.
+const EntryFile& Entries();
+
+// By its id, in any case; nullptr when there is no such entry.
+const Entry* FindEntry(std::string_view id);
+
 // Numbers of drivers (catalog/tables/). nullptr when the number is not in the table.
 const FaultTable& Faults();
 const XidEntry* FindXid(int number);

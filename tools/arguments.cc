@@ -29,19 +29,23 @@ bool Arguments::Parse(const Command& command, const std::vector<std::string>& wo
     }
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const auto flag = std::find_if(command.flags.begin(), command.flags.end(), [&](const Flag& f) {
-      return name == std::string("--") + f.name;
-    });
+    const auto flag = std::find_if(command.flags.begin(), command.flags.end(),
+                                   [&](const Flag& f) { return name == std::string("--") + f.name; });
     if (flag == command.flags.end()) {
       std::vector<std::string> names = {"--help"};
       for (const Flag& f : command.flags) names.push_back(std::string("--") + f.name);
-      fprintf(stderr, "ringscope %s: unknown flag %s%s\n", command.name, name.c_str(),
-              DidYouMean(name, names).c_str());
+      fprintf(stderr, "ringscope %s: unknown flag %s%s\n", command.name, name.c_str(), DidYouMean(name, names).c_str());
       return false;
     }
+    // `--list` alone means yes.
+    const bool switch_ =
+        flag->choices.size() == 2 && std::string(flag->choices[0]) == "yes" && std::string(flag->choices[1]) == "no";
+    const bool alone = i + 1 == words.size() || (words[i + 1] != "yes" && words[i + 1] != "no");
     std::string value;
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
+    } else if (switch_ && alone) {
+      value = "yes";
     } else if (i + 1 < words.size()) {
       value = words[++i];
     } else {
@@ -52,8 +56,8 @@ bool Arguments::Parse(const Command& command, const std::vector<std::string>& wo
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
       std::string list;
       for (const auto& c : choices) list += (list.empty() ? "" : ", ") + c;
-      fprintf(stderr, "ringscope %s: %s=%s is none of %s%s\n", command.name, name.c_str(),
-              value.c_str(), list.c_str(), DidYouMean(value, choices).c_str());
+      fprintf(stderr, "ringscope %s: %s=%s is none of %s%s\n", command.name, name.c_str(), value.c_str(), list.c_str(),
+              DidYouMean(value, choices).c_str());
       return false;
     }
     values_.emplace_back(flag->name, value);
@@ -72,10 +76,7 @@ std::string Arguments::Get(const std::string& flag) const {
 }
 
 Flag ColourFlag() {
-  return {"color",
-          {"auto", "always", "never"},
-          "auto",
-          "colour: on a terminal unless NO_COLOR is set, always, never"};
+  return {"color", {"auto", "always", "never"}, "auto", "colour: on a terminal unless NO_COLOR is set, always, never"};
 }
 
 bool UseColour(const std::string& value) {

@@ -180,7 +180,8 @@ class Renderer {
     Text("what    ", Sure(f));
     const bool known = !f.cause().id().empty() && f.cause().id() != "not established";
     Text("cause   ", known ? absl::StrCat(f.cause().id(), ", ",
-                                          Words(Confidence::Value_Name(f.cause().confidence())))
+                                          Words(Confidence::Value_Name(f.cause().confidence())),
+                                          " (its page: ringscope explain ", f.cause().id(), ")")
                            : "not established");
     if (f.collateral().ranks_size() > 0) {
       Text("waits   ",

@@ -24,7 +24,7 @@ ALLOWED = {
     "analyzer/compare/": ["proto/", "analyzer/model/"],
     "analyzer/report/": ["proto/", "analyzer/model/"],
     "catalog/": ["proto/"],
-    "tools/": ["proto/", "analyzer/", "supervisor/", "recorder/settings"],
+    "tools/": ["proto/", "analyzer/", "catalog/", "supervisor/", "recorder/settings"],
     "tests/": [""],
     "bench/": [""],
     "release/": ["plugin/", "recorder/flight/"],
