@@ -18,7 +18,7 @@ size_t ColourLength(std::string_view text) {
   size_t j = i + 1;
   while (j < text.size() && (Scan::Digit(text[j]) || text[j] == ';' || text[j] == '?')) ++j;
   if (j >= text.size()) return 0;
-  if (i == 1) return Scan::Alpha(text[j]) ? j + 1 : 0;        // any control sequence
+  if (i == 1) return Scan::Alpha(text[j]) ? j + 1 : 0;           // any control sequence
   return text[j] == 'm' && j > i + 1 && j - i <= 9 ? j + 1 : 0;  // the escape byte was lost on the way
 }
 
@@ -88,8 +88,33 @@ TextLine LineCleaner::Clean(std::string_view raw, model::Where where) {
   return line;
 }
 
+namespace {
+
+// "gpu-17.rack2.stall.2.stacks.txt": what `ringscope run` collected (supervisor/README.md). The host; empty: another kind of
+// name.
+std::string_view HostOfEvidence(std::string_view name) {
+  for (const std::string_view when : {".start.", ".stall.", ".end."}) {
+    const size_t at = name.rfind(when);
+    if (at == name.npos || at == 0) continue;
+    Scan rest(name.substr(at + when.size()));
+    int64_t number = 0;
+    if (rest.Number(&number, 1, 6) && !rest.rest.empty()) rest.rest.remove_prefix(1);
+    for (const std::string_view what :
+         {"nvlink-s", "nvlink-e", "topo-p2p", "smi-q", "infiniband", "kernel", "stacks", "command"}) {
+      if (rest.rest.substr(0, what.size()) == what && rest.rest.substr(what.size()) == ".txt") return name.substr(0, at);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 NameHints HintsOfName(std::string_view path) {
   NameHints hints;
+  if (const std::string_view host = HostOfEvidence(path.substr(path.rfind('/') + 1)); !host.empty()) {
+    hints.host = std::string(host);
+    return hints;
+  }
   const std::string name = absl::AsciiStrToLower(std::string(path.substr(path.rfind('/') + 1)));
   const std::string_view original = path.substr(path.rfind('/') + 1);
   if (size_t at = name.find("rank"); at != name.npos) {

@@ -136,6 +136,17 @@ TEST(LineCleaner, AnyBytesComeThrough) {
   }
 }
 
+TEST(HintsOfName, EvidenceOfARun) {
+  EXPECT_EQ(HintsOfName("out/evidence/gpu-17.stall.stacks.txt").host, "gpu-17");
+  EXPECT_EQ(HintsOfName("gpu-17.rack2.stall.2.stacks.txt").host, "gpu-17.rack2");
+  EXPECT_EQ(HintsOfName("Trainer.A.start.topo-p2p.txt").host, "Trainer.A");
+  EXPECT_EQ(HintsOfName("rank-host.end.kernel.txt").rank, -1);
+  EXPECT_EQ(HintsOfName("cold.start.notes.txt").host, "") << "somebody's own file";
+  EXPECT_EQ(HintsOfName(".stall.stacks.txt").host, "");
+  EXPECT_EQ(HintsOfName("x.stall.").host, "");
+  EXPECT_EQ(HintsOfName("x.stall.12").host, "");
+}
+
 TEST(HintsOfName, RankAndHost) {
   EXPECT_EQ(HintsOfName("a/rank-3.log").rank, 3);
   EXPECT_EQ(HintsOfName("nccl.hostA.rank12.log.gz").rank, 12);
