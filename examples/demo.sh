@@ -10,10 +10,15 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() { sed -n '5,8s/^# *//p' examples/demo.sh; }
+refuse() { echo "demo: $*" >&2; exit 64; }
 scenario=lane_dies_then_fallback
 capture=
-case ${1:-} in
-  '') ;;
+most=1
+[ "${1:-}" != --scenario ] || most=2
+[ $# -le $most ] || refuse "too much: $* (--help says what there is)"
+case ${1-none} in
+  none) ;;
+  '') refuse "an empty word is no capture; --list names scenarios" ;;
   --list)
     for file in tests/sim/scenarios/*.json; do
       printf '%-28s %s\n' "$(basename "$file" .json)" "$(sed -n 's/^ *"about": "\(.*\)",$/\1/p' "$file")"
@@ -22,18 +27,21 @@ case ${1:-} in
     ;;
   --scenario)
     scenario=${2:-}
-    if [ -z "$scenario" ] || [ ! -f "tests/sim/scenarios/$scenario.json" ]; then
-      echo "demo: no scenario '$scenario'; examples/demo.sh --list names them" >&2
-      exit 64
-    fi
+    case $scenario in
+      '') refuse "--scenario needs a name; --list names them" ;;
+      */*) refuse "'$scenario' is a path; --scenario takes a name of --list" ;;
+    esac
+    [ -f "tests/sim/scenarios/$scenario.json" ] || refuse "no scenario '$scenario'; --list names them"
     ;;
   -h|--help) usage; exit 0 ;;
   -*) echo "demo: unknown option $1" >&2; usage >&2; exit 64 ;;
   *)
     capture=$1
-    if [ ! -d "$capture" ]; then
-      echo "demo: no folder $capture. There are: $(cd tests/replay/captures && echo ./*)" >&2
-      exit 66
+    # What `replay` reads first.
+    if [ ! -f "$capture/expected.json" ]; then
+      echo "demo: '$capture' is no folder of a capture (expected.json, ...). Folders of tests/replay/captures are:" \
+        "$(cd tests/replay/captures && echo *)" >&2
+      exit 64
     fi
     ;;
 esac
@@ -43,7 +51,7 @@ build=build/release
 log=$build/build.log
 mkdir -p "$build"
 echo "demo: building into $build (log: $log)"
-if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool sim_workload sim_smi replay; } \
+if ! { cmake --preset release && cmake --build "$build" -j "$(nproc)" --target libringscope ringscope_tool sim_scenario replay; } \
     > "$log" 2>&1; then
   tail -n 60 "$log" >&2
   echo "demo: the build failed (whole log: $log)" >&2
@@ -62,7 +70,7 @@ else
   echo "demo: running the scenario $scenario: $about"
   echo "demo: each recorder notices a stall after RINGSCOPE_STALL_SECONDS=2, five times that before a communicator's first operation ends"
   python3 -B tests/sim/run_scenario.py "$build" "$scenario" --out "$out" --watch ||
-    { echo "demo: the job could not be run" >&2; exit 1; }
+    { echo "demo: the job could not be run: the line above says why" >&2; exit 1; }
   # What is there of: records, the program's and NCCL's output, kernel logs, nvidia-smi.
   inputs=
   for folder in traces flight logs kernel nvidia-smi; do

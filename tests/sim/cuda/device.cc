@@ -1,10 +1,8 @@
 #include "tests/sim/cuda/device.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 
-#include "tests/sim/machine/machine.h"
+#include "tests/sim/setup/settings.h"
 
 namespace ringscope::sim {
 namespace {
@@ -25,6 +23,9 @@ struct PerThread {
   }
 };
 thread_local PerThread per_thread;
+
+// A job of which one process has other settings than was meant hangs; a mistake in them ends it before it has begun.
+[[gnu::constructor]] void AtLoad() { DemandGoodSettings("libcudart (simulated)"); }
 
 }  // namespace
 
@@ -76,10 +77,7 @@ std::vector<cudaStream_t> Device::All() {
 std::vector<Device*>& Devices() {
   static auto& devices = *[] {
     auto* all = new std::vector<Device*>();
-    const char* asked = getenv("RINGSCOPE_SIM_DEVICES");
-    const bool machine = getenv("RINGSCOPE_SIM_MACHINE") != nullptr;
-    const int n = std::clamp(asked != nullptr ? atoi(asked) : machine ? static_cast<int>(ThisMachine(0).gpus.size()) : 8, 0, 64);
-    for (int i = 0; i < n; ++i) all->push_back(new Device(i));
+    for (int i = 0; i < DevicesAsked(); ++i) all->push_back(new Device(i));
     return all;
   }();
   return devices;

@@ -37,12 +37,16 @@ struct Machine {
   int LanesBetween(int a, int b) const;
 };
 
-// The machine of a file, and what was appended to `state` (may be empty). Unknown lines and unreadable files come back in
-// `*error`, with file and line; what was understood is kept.
+// The machine of a file, and what was appended to `state` (may be empty). The first mistake comes back in `*error`, with file,
+// line and what would be right; what was understood before it is kept.
 Machine ReadMachine(const std::string& file, const std::string& state, std::string* error);
 // Of RINGSCOPE_SIM_MACHINE and RINGSCOPE_SIM_MACHINE_STATE; unless set, `gpus` GPUs whose lanes all lead to NVSwitches, and no
-// NICs. Errors are printed on stderr.
+// NICs. A mistake in them ends the process with status 65, after a line on stderr.
 Machine ThisMachine(int gpus);
+// The same, with the mistake in `*error`.
+Machine ThisMachine(int gpus, std::string* error);
+// Appends a line to the file that an environment variable names, if it is set.
+void AppendLine(const char* variable, const std::string& line);
 // Tells all that read the machine from now on. Needs RINGSCOPE_SIM_MACHINE_STATE.
 void AppendState(const std::string& line);
 

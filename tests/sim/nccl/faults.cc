@@ -6,7 +6,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <sstream>
+#include <mutex>
+#include <set>
 #include <thread>
 
 namespace ringscope::sim {
@@ -19,43 +20,16 @@ int JobRank() {
   return -1;
 }
 
-std::vector<PlannedFault> Parse() {
-  std::vector<PlannedFault> all;
+std::vector<PlannedFault> OfThisRank() {
   const char* asked = getenv("RINGSCOPE_SIM_FAULTS");
-  std::istringstream faults(asked == nullptr ? "" : asked);
-  std::string one;
-  while (std::getline(faults, one, ';')) {
-    std::istringstream words(one);
-    std::string word;
-    PlannedFault planned;
-    while (words >> word) {
-      const size_t equals = word.find('=');
-      const std::string key = word.substr(0, equals), value = equals == word.npos ? "" : word.substr(equals + 1);
-      if (key == "op") {
-        planned.op = static_cast<uint64_t>(atoll(value.c_str()));
-        planned.onwards = !value.empty() && value.back() == '+';
-      }
-      if (key == "init") planned.init = static_cast<uint64_t>(atoll(value.c_str()));
-      if (key == "at") planned.at = atof(value.c_str());
-      if (key == "do") planned.what = value;
-      for (const auto& [name, field] : {std::pair<const char*, int*>{"rank", &planned.rank},
-                                        {"ms", &planned.ms},
-                                        {"gpu", &planned.gpu},
-                                        {"link", &planned.link},
-                                        {"left", &planned.left},
-                                        {"nic", &planned.nic},
-                                        {"to", &planned.to},
-                                        {"error", &planned.error}}) {
-        if (key == name) *field = atoi(value.c_str());
-      }
-    }
-    if (!planned.what.empty() && planned.rank == JobRank()) all.push_back(planned);
-  }
+  std::string error;
+  std::vector<PlannedFault> all = ParseFaults(asked == nullptr ? "" : asked, &error);  // was checked when libcudart was loaded
+  std::erase_if(all, [rank = JobRank()](const PlannedFault& p) { return p.rank != rank; });
   return all;
 }
 
 const std::vector<PlannedFault>& Faults() {
-  static const auto& planned = *new std::vector<PlannedFault>(Parse());
+  static const auto& planned = *new std::vector<PlannedFault>(OfThisRank());
   return planned;
 }
 
@@ -71,6 +45,12 @@ void OfTheProcess(const PlannedFault& p) {
   if (p.what == "late") std::this_thread::sleep_for(std::chrono::milliseconds(p.ms));
 }
 
+void Befall(const PlannedFault& p, int device) {
+  // What goes wrong on an edge acts when something is sent there.
+  if (!OnNetworkEdge(p)) Fired(p);
+  if (!BefallMachine(p, device)) OfTheProcess(p);
+}
+
 // Faults by time have a thread of their own.
 void StartClocks() {
   static std::once_flag once;
@@ -81,7 +61,7 @@ void StartClocks() {
       if (p.at <= 0) continue;
       std::thread([&p, device] {
         std::this_thread::sleep_for(std::chrono::duration<double>(p.at));
-        if (!BefallMachine(p, device)) OfTheProcess(p);
+        Befall(p, device);
       }).detach();
     }
   });
@@ -94,13 +74,14 @@ Fault AtCall(Task* task, const ncclComm* comm) {
   const uint64_t op = ++calls;
   for (const PlannedFault& p : Faults()) {
     if (p.op == 0 || (p.op != op && !(p.onwards && op > p.op))) continue;
-    if (BefallMachine(p, comm->device)) continue;
-    OfTheProcess(p);
+    const bool rooted = task->kind == Task::kReduce || task->kind == Task::kBroadcast;
+    if ((p.what == "type" && task->type != ncclFloat32) || (p.what == "root" && !rooted)) continue;  // nothing to change in it
+    Befall(p, comm->device);
     if (p.what == "skip") return Fault::kSkip;
     if (p.what == "twice") return Fault::kTwice;
     if (p.what == "swap") return Fault::kSwap;
     if (p.what == "wide") task->count *= 2;
-    if (p.what == "type" && task->type == ncclFloat32) task->type = ncclInt32;
+    if (p.what == "type") task->type = ncclInt32;
     if (p.what == "root") task->root = (task->root + 1) % comm->n;
     if (p.what == "gather") {
       task->kind = Task::kAllGather;
@@ -113,6 +94,16 @@ Fault AtCall(Task* task, const ncclComm* comm) {
   return Fault::kNone;
 }
 
+void Fired(const PlannedFault& fault) {
+  static std::mutex mutex;
+  static auto& noted = *new std::set<int>;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!noted.insert(fault.number).second) return;
+  }
+  AppendLine("RINGSCOPE_SIM_FIRED", std::to_string(fault.rank) + " " + std::to_string(fault.number));
+}
+
 ncclResult_t AtInit() {
   static std::atomic<uint64_t> inits{0};
   const uint64_t init = ++inits;
@@ -122,13 +113,14 @@ ncclResult_t AtInit() {
   for (const PlannedFault& p : Faults()) {
     if (p.init != init) continue;
     if (p.what == "shm") {
+      Fired(p);
       Error(ncclSystemError,
             "Error: failed to extend /dev/shm/nccl-dJ6cTa to 33030532 bytes, error: No space left on device (28)");
       return Error(
           ncclSystemError,
           "Error while creating shared memory segment /dev/shm/nccl-dJ6cTa (size 33030528), error: No space left on device (28)");
     }
-    if (!BefallMachine(p, device)) OfTheProcess(p);
+    Befall(p, device);
   }
   return ncclSuccess;
 }

@@ -2,11 +2,8 @@
 #ifndef RINGSCOPE_TESTS_SIM_NCCL_FAULTS_H_
 #define RINGSCOPE_TESTS_SIM_NCCL_FAULTS_H_
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "tests/sim/nccl/communicator.h"
+#include "tests/sim/setup/faults_text.h"
 
 namespace ringscope::sim {
 
@@ -34,20 +31,15 @@ namespace ringscope::sim {
 //   shm      no room in /dev/shm: the creation fails
 // "at=SECONDS" in place of op: that long after the process's first communicator was asked for; kill, stop, exit, segv, and what
 // befalls machine and edges.
+// setup/faults_text.cc reads the text: a mistake in it ends the process.
 enum class Fault { kNone, kSkip, kTwice, kSwap, kQueued, kStuck };
 // Acts at the call; what is left to do is for the caller or the kernel. May change the task.
 Fault AtCall(Task* task, const ncclComm* comm);
 // Not ncclSuccess: the creation fails.
 ncclResult_t AtInit();
 
-struct PlannedFault {
-  int rank = -1;
-  uint64_t op = 0, init = 0;  // one of them,
-  double at = 0;              // or this
-  bool onwards = false;       // "op=10+"
-  std::string what;
-  int ms = -1, gpu = -1, link = 0, left = 0, nic = 0, to = -1, error = 700;
-};
+// Notes in the file RINGSCOPE_SIM_FIRED, once, that the fault has acted: "RANK NUMBER", its number in the text.
+void Fired(const PlannedFault& fault);
 
 // machine_faults.cc: true if it was one of its own.
 bool BefallMachine(const PlannedFault& fault, int device);

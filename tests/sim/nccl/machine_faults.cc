@@ -19,19 +19,23 @@ std::string Bus(const Machine& machine, int gpu) {
   return text;
 }
 
+struct Planned {
+  EdgeFault fault;
+  const PlannedFault* by = nullptr;
+};
 struct Edges {
   std::mutex mutex;
-  std::map<int, EdgeFault> to;  // -1: all
+  std::map<int, Planned> to;  // -1: all
   std::atomic<bool> any{false};
 };
 Edges& TheEdges() {
   static auto* const edges = new Edges;
   return *edges;
 }
-void SetEdge(int to, EdgeFault fault) {
+void SetEdge(int to, EdgeFault fault, const PlannedFault* by) {
   Edges& edges = TheEdges();
   std::lock_guard<std::mutex> lock(edges.mutex);
-  edges.to[to] = fault;
+  edges.to[to] = {fault, by};
   edges.any = true;
 }
 
@@ -61,13 +65,13 @@ void Port(const PlannedFault& p, const Machine& machine) {
   char address[32];
   snprintf(address, sizeof(address), "0000:%02x:00.0", bus & 0xff);
   KernelLog(HostName(), std::string("mlx5_core ") + address + " ibp" + std::to_string(p.nic) + "s0: Link down");
-  SetEdge(-1, {EdgeFault::kStalled, 0});
-  std::thread([name, wait = p.ms < 0 ? 2000 : p.ms] {
+  SetEdge(-1, {EdgeFault::kStalled, 0}, &p);
+  std::thread([name, by = &p, wait = p.ms < 0 ? 2000 : p.ms] {
     int device = 0;
     cudaGetDevice(&device);
     LogWarn(device, "NET/IB : " + name + ":1 Got async error event: port error");
     std::this_thread::sleep_for(std::chrono::milliseconds(wait));
-    SetEdge(-1, {EdgeFault::kFailed, 0});
+    SetEdge(-1, {EdgeFault::kFailed, 0}, by);
     OnProgress([] {});  // which looks at its connections
   }).detach();
 }
@@ -92,10 +96,12 @@ bool BefallMachine(const PlannedFault& p, int device) {
   } else if (p.what == "port") {
     Port(p, machine());
   } else if (p.what == "edge_stalled" || p.what == "edge_drop" || p.what == "edge_slow") {
-    SetEdge(p.to, {p.what == "edge_stalled" ? EdgeFault::kStalled
-                   : p.what == "edge_drop"  ? EdgeFault::kDrop
-                                            : EdgeFault::kSlow,
-                   p.ms < 0 ? 5 : p.ms});
+    SetEdge(p.to,
+            {p.what == "edge_stalled" ? EdgeFault::kStalled
+             : p.what == "edge_drop"  ? EdgeFault::kDrop
+                                      : EdgeFault::kSlow,
+             p.ms < 0 ? 5 : p.ms},
+            &p);
   } else if (p.what == "proxy") {
     proxy_stopped = true;
   } else {
@@ -110,7 +116,9 @@ EdgeFault OnEdge(int to) {
   std::lock_guard<std::mutex> lock(edges.mutex);
   for (const int rank : {to, -1}) {
     const auto found = edges.to.find(rank);
-    if (found != edges.to.end()) return found->second;
+    if (found == edges.to.end()) continue;
+    Fired(*found->second.by);
+    return found->second.fault;
   }
   return {};
 }

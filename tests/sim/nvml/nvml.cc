@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/sim/machine/machine.h"
+#include "tests/sim/setup/settings.h"
 
 using ringscope::sim::Machine;
 using ringscope::sim::MachineGpu;
@@ -18,10 +19,11 @@ namespace {
 
 bool initialised = false;
 
-// The machine may have changed since the last question.
+// The machine may have changed since the last question. One that cannot be read has no GPU: whoever asks NVML lives on.
 Machine Now() {
-  const char* devices = getenv("RINGSCOPE_SIM_DEVICES");
-  return ringscope::sim::ThisMachine(devices == nullptr ? 8 : atoi(devices));
+  std::string error;
+  Machine machine = ringscope::sim::ThisMachine(ringscope::sim::DevicesAsked(), &error);
+  return error.empty() ? machine : Machine();
 }
 
 // Handles are indices, moved away from zero.
@@ -105,6 +107,10 @@ nvmlReturn_t nvmlInit_v2() {
   // A library and a kernel module of two releases, after an upgrade without a restart.
   if (const char* mismatch = getenv("RINGSCOPE_SIM_NVML_MISMATCH"); mismatch != nullptr && atoi(mismatch) != 0)
     return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+  if (const ringscope::sim::Mistake mistake = ringscope::sim::CheckSettings(); !mistake.text.empty()) {
+    fprintf(stderr, "libnvidia-ml (simulated): %s\n", mistake.text.c_str());
+    return NVML_ERROR_UNKNOWN;
+  }
   initialised = true;
   return NVML_SUCCESS;
 }
@@ -130,6 +136,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "GPU is lost";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
       return "Driver/library version mismatch";
+    case NVML_ERROR_UNKNOWN:
+      break;
   }
   return "Unknown Error";
 }

@@ -14,6 +14,7 @@ enum nvmlReturn_t {
   NVML_ERROR_INSUFFICIENT_SIZE = 7,
   NVML_ERROR_GPU_IS_LOST = 15,
   NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+  NVML_ERROR_UNKNOWN = 999,
 };
 struct nvmlPciInfo_t {
   char busIdLegacy[16];

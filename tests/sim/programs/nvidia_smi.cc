@@ -2,7 +2,6 @@
 // What it tells of links comes from NVML's stand-in; the way between GPUs over PCIe, which only the real one's driver knows, from
 // the machine.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <string>
@@ -10,6 +9,8 @@
 
 #include "tests/sim/machine/machine.h"
 #include "tests/sim/nvml/nvml.h"
+#include "tests/sim/setup/number.h"
+#include "tests/sim/setup/settings.h"
 
 namespace {
 
@@ -105,13 +106,19 @@ void PeerAccess(unsigned count) {
 int main(int argc, char** argv) {
   std::string asked;
   for (int i = 1; i < argc; ++i) asked += (i > 1 ? " " : "") + std::string(argv[i]);
+  // The real one's exit statuses do not tell who made a mistake in the machine.
+  ringscope::sim::DemandGoodSettings("nvidia-smi (simulated)");
   unsigned count = 0;
-  if (nvmlInit_v2() != NVML_SUCCESS || nvmlDeviceGetCount_v2(&count) != NVML_SUCCESS) return 9;
+  nvmlReturn_t result = nvmlInit_v2();
+  if (result == NVML_SUCCESS) result = nvmlDeviceGetCount_v2(&count);
+  if (result != NVML_SUCCESS) {
+    printf("Failed to initialize NVML: %s\n", nvmlErrorString(result));
+    return 9;
+  }
   if (asked == "nvlink -s" || asked == "nvlink -e") {
     Links(count, asked == "nvlink -e");
   } else if (asked == "topo -m") {
-    const char* devices = getenv("RINGSCOPE_SIM_DEVICES");
-    Topology(ringscope::sim::ThisMachine(devices == nullptr ? 8 : atoi(devices)));
+    Topology(ringscope::sim::ThisMachine(ringscope::sim::DevicesAsked()));
   } else if (asked == "topo -p2p r") {
     PeerAccess(count);
   } else if (asked == "-L") {
@@ -119,8 +126,9 @@ int main(int argc, char** argv) {
       if (nvmlDevice_t device = Device(g); device != nullptr) Head(g, device);
     }
   } else {
-    fprintf(stderr, "nvidia-smi (simulated): nvlink -s, nvlink -e, topo -m, topo -p2p r, -L\n");
-    return 2;
+    fprintf(stderr, "nvidia-smi (simulated): knows nvlink -s, nvlink -e, topo -m, topo -p2p r, -L; not \"%s\"\n",
+            ringscope::sim::Shown(asked).c_str());
+    return 64;
   }
   return 0;
 }

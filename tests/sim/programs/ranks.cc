@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/sim/programs/check.h"
+#include "tests/sim/setup/number.h"
 
 namespace {
 
@@ -47,13 +48,22 @@ int Rank(int rank, int n, size_t count, const int* id_pipe) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int n = argc > 1 ? atoi(argv[1]) : 2;
-  const size_t count = argc > 2 ? static_cast<size_t>(atoll(argv[2])) : 1000;
+  const auto wanted = ringscope::sim::Whole(argc > 1 ? argv[1] : "2", 1, 256);
+  const auto elements = ringscope::sim::Whole(argc > 2 ? argv[2] : "1000", 1, 10000000);
+  if (argc > 3 || !wanted || !elements) {
+    fprintf(stderr, "usage: sim_ranks [RANKS [COUNT]]; 1 to 256 ranks, 1 to 10000000 elements\n");
+    return 64;
+  }
+  const int n = static_cast<int>(*wanted);
+  const auto count = static_cast<size_t>(*elements);
   int id_pipe[2];
-  if (n < 1 || n > 256 || pipe(id_pipe) != 0) return 64;
+  if (pipe(id_pipe) != 0) {
+    perror("sim_ranks: pipe");
+    return 70;
+  }
   for (int rank = 0; rank < n; ++rank) {
     const pid_t child = fork();
-    if (child < 0) return 70;
+    if (child < 0) return perror("sim_ranks: fork"), 70;
     if (child == 0) _exit(Rank(rank, n, count, id_pipe));
   }
   int failed = 0, status = 0;

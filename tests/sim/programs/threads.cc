@@ -10,6 +10,7 @@
 
 #include "tests/sim/include/cuda_runtime.h"
 #include "tests/sim/include/nccl.h"
+#include "tests/sim/setup/number.h"
 
 namespace {
 
@@ -56,9 +57,18 @@ void Rank(int rank, int n, int operations, ncclUniqueId id) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int n = argc > 1 ? atoi(argv[1]) : 8, operations = argc > 2 ? atoi(argv[2]) : 20;
+  const auto wanted = ringscope::sim::Whole(argc > 1 ? argv[1] : "8", 1, 4096);
+  const auto asked = ringscope::sim::Whole(argc > 2 ? argv[2] : "20", 1, 1000000);
+  if (argc > 3 || !wanted || !asked) {
+    fprintf(stderr, "usage: threads [RANKS [OPERATIONS]]; 1 to 4096 ranks, 1 to 1000000 operations\n");
+    return 64;
+  }
+  const int n = static_cast<int>(*wanted), operations = static_cast<int>(*asked);
   ncclUniqueId id;
-  if (n < 1 || n > 4096 || ncclGetUniqueId(&id) != ncclSuccess) return 64;
+  if (ncclGetUniqueId(&id) != ncclSuccess) {
+    fprintf(stderr, "threads: ncclGetUniqueId: %s\n", ncclGetLastError(nullptr));
+    return 70;
+  }
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < n; ++rank) ranks.emplace_back(Rank, rank, n, operations, id);

@@ -7,6 +7,7 @@
 //   regroup   dp, and half way, after a checkpoint, on a communicator made anew
 //   odd_sum   dp, in which one program adds once where the others take the maximum
 //   pipeline  activations to the next rank, gradients back, then an all-reduce
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +18,34 @@
 
 #include "tests/sim/include/cuda_runtime.h"
 #include "tests/sim/include/nccl.h"
+#include "tests/sim/setup/job.h"
+#include "tests/sim/setup/number.h"
+#include "tests/sim/setup/workloads.h"
 
 namespace {
 
-int Number(const char* name, int otherwise) {
+using ringscope::sim::Shown;
+using ringscope::sim::Whole;
+
+[[noreturn]] void Refuse(const std::string& what) {
+  fprintf(stderr, "workload: %s\n", what.c_str());
+  exit(64);
+}
+
+int Number(const char* name, int otherwise, int least, int most) {
   const char* value = getenv(name);
-  return value == nullptr ? otherwise : atoi(value);
+  if (value == nullptr) return otherwise;
+  const auto number = Whole(value, least, most);
+  if (!number) {
+    Refuse(std::string(name) + "=" + Shown(value) + ": not a number from " + std::to_string(least) + " to " +
+           std::to_string(most));
+  }
+  return static_cast<int>(*number);
 }
 
 struct Job {
-  int rank = Number("RANK", 0), n = Number("WORLD_SIZE", 1), local = Number("LOCAL_RANK", 0),
-      per_host = Number("LOCAL_WORLD_SIZE", 1);
+  int n = Number("WORLD_SIZE", 1, 1, 65536), rank = Number("RANK", 0, 0, n - 1), per_host = Number("LOCAL_WORLD_SIZE", 1, 1, n),
+      local = Number("LOCAL_RANK", 0, 0, per_host - 1);
   ncclComm_t world = nullptr, inside = nullptr, across = nullptr;
   cudaStream_t stream = nullptr;
   ncclRedOp_t reduction = ncclMax;
@@ -52,14 +70,14 @@ struct Job {
       FILE* f = fopen((file + ".new").c_str(), "wb");
       if (f == nullptr || fwrite(&id, sizeof(id), 1, f) != 1 || fclose(f) != 0 ||
           rename((file + ".new").c_str(), file.c_str()) != 0)
-        exit(2);
+        Refuse("ID_FILE: " + Shown(file) + " cannot be written: " + strerror(errno));
     } else {
       FILE* f = nullptr;
       while ((f = fopen(file.c_str(), "rb")) == nullptr) usleep(5000);
-      if (fread(&id, sizeof(id), 1, f) != 1) exit(2);
+      if (fread(&id, sizeof(id), 1, f) != 1) Refuse("ID_FILE: " + Shown(file) + " holds no id; remove it");
       fclose(f);
     }
-    cudaSetDevice(local);
+    if (cudaSetDevice(local) != cudaSuccess) Refuse("LOCAL_RANK=" + std::to_string(local) + ": this machine has no such GPU");
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     Check(ncclCommInitRank(&world, n, id, rank), "ncclCommInitRank");
   }
@@ -103,9 +121,6 @@ struct Job {
       if (rank + 1 < n) Check(ncclRecv(big.data(), 30000, ncclFloat32, rank + 1, world, stream), "ncclRecv");
       if (rank > 0) Check(ncclSend(big.data(), 30000, ncclFloat32, rank - 1, world, stream), "ncclSend");
       Reduce(world, 40000);
-    } else {
-      fprintf(stderr, "no workload %s\n", what.c_str());
-      exit(64);
     }
     Wait();
   }
@@ -114,18 +129,25 @@ struct Job {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    fprintf(stderr, "usage: %s dp|odd_sum|tp_dp|fsdp|moe|zero|pipeline|regroup ID_FILE STEPS\n", argv[0]);
-    return 64;
-  }
+  if (argc != 4) Refuse("usage: workload NAME ID_FILE STEPS; names are " + ringscope::sim::AllWorkloads());
+  if (!ringscope::sim::IsWorkload(argv[1]))
+    Refuse("there is no \"" + Shown(argv[1]) + "\"; there are " + ringscope::sim::AllWorkloads());
+  const auto asked = Whole(argv[3], 1, ringscope::sim::kMostSteps);
+  if (!asked) Refuse("STEPS: " + Shown(argv[3]) + " is not a number from 1 to " + std::to_string(ringscope::sim::kMostSteps));
+  const std::string id_file = argv[2], folder = id_file.substr(0, id_file.find_last_of('/') + 1);
+  if (id_file.empty() || access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    Refuse("ID_FILE: \"" + Shown(id_file) + "\" is not in a folder that can be written");
   Job job;
+  if (job.n % job.per_host != 0) Refuse("WORLD_SIZE must be a multiple of LOCAL_WORLD_SIZE");
+  if (strcmp(argv[1], "fsdp") == 0 && job.n > 40000) Refuse("fsdp shares 40000 parameters among at most as many ranks");
   job.Init(argv[2]);
   if (strcmp(argv[1], "tp_dp") == 0) {
     job.inside = job.Part("tp", job.rank / job.per_host, job.rank);
     job.across = job.Part("dp", job.rank % job.per_host, job.rank);
   }
-  const int steps = atoi(argv[3]);
-  uint64_t seed = static_cast<uint64_t>(Number("RINGSCOPE_SIM_SEED", 1)) * 1000003 + static_cast<uint64_t>(job.rank);
+  const int steps = static_cast<int>(*asked);
+  uint64_t seed =
+      static_cast<uint64_t>(Number("RINGSCOPE_SIM_SEED", 1, 0, 1000000000)) * 1000003 + static_cast<uint64_t>(job.rank);
   const bool regroup = strcmp(argv[1], "regroup") == 0;
   if (regroup) job.reduction = ncclSum;
   for (int step = 0; step < steps; ++step) {
