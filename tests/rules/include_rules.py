@@ -22,7 +22,7 @@ ALLOWED = {
     "analyzer/model/": ["proto/"],
     "analyzer/reasoning/": ["proto/", "analyzer/model/", "catalog/"],
     "analyzer/compare/": ["proto/", "analyzer/model/"],
-    "analyzer/report/": ["proto/", "analyzer/model/"],
+    "analyzer/report/": ["proto/", "analyzer/model/", "catalog/"],
     "catalog/": ["proto/"],
     "tools/": ["proto/", "analyzer/", "catalog/", "supervisor/", "recorder/settings"],
     "tests/": [""],
