@@ -13,6 +13,7 @@
 #include "analyzer/reasoning/init_progress.h"
 #include "analyzer/reasoning/nccl_text.h"
 #include "analyzer/reasoning/op_text.h"
+#include "catalog/catalog.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -52,35 +53,25 @@ struct Trigger {
   bool uds_failed = false;  // handing memory over by a local socket failed
 };
 
-// From the release notes (the tags' commit messages) and NCCL's tracker. `fixed` is the first release without the defect.
-struct Defect {
-  int from, fixed;
-  bool (*triggered)(const Trigger&);
-  const char* what;
-  const char* remedy;
-  const char* reference;
-  const char* cause = "NC-03";
-};
-constexpr Defect kDefects[] = {
-    {22703, 22902, [](const Trigger& t) { return t.nvls_differs; },
-     "it falls back to other transports where NVLS cannot be allocated; when only some ranks do, they choose different "
-     "algorithms and hang",
-     "NCCL_NVLS_ENABLE=0, NCCL 2.29.2 or later, and a repaired fabric",
-     "NCCL_NVLS_ENABLE in NCCL's documentation; release notes of 2.27.3 and 2.29.2", "FB-04"},
-    {21801, 22602, [](const Trigger& t) { return t.split_share; },
-     "communicators that were split with shared resources and connect at the same time can hang",
-     "NCCL 2.26.2 or later, or splitShare=0", "NCCL 2.26.2 release notes: race condition with split-shared communicators"},
-    {21301, 21602, [](const Trigger& t) { return t.launch_blocking; }, "with CUDA_LAUNCH_BLOCKING=1 it can hang",
-     "unset CUDA_LAUNCH_BLOCKING, or a later NCCL", "NVIDIA/nccl 750"},
-    {20000, 22403, [](const Trigger& t) { return t.mixed_cpus; }, "nodes with different CPU architectures can hang",
-     "NCCL 2.24.3 or later", "NCCL 2.22.3 and 2.24.3 release notes"},
-    {22803, 22902, [](const Trigger& t) { return t.aarch64 && t.gdr_off; },
-     "on Grace systems it can hang when GPUDirect RDMA is switched off", "NCCL 2.29.2 or later, or GPUDirect RDMA on",
-     "NCCL 2.29.2 release notes"},
-    {21901, 22005, [](const Trigger& t) { return t.uds_failed; },
-     "handing memory over by local sockets fails with split communicators", "NCCL 2.20.5 or later",
-     "NCCL 2.20.5 release notes, NVIDIA/nccl 1185"},
-};
+// What stands in catalog/tables/nccl_defects.textproto as a trigger; those that only a stack shows are nccl_defect_finder's.
+bool Triggered(catalog::NcclDefect::Trigger trigger, const Trigger& t) {
+  switch (trigger) {
+    case catalog::NcclDefect::nvls_differs:
+      return t.nvls_differs;
+    case catalog::NcclDefect::split_share:
+      return t.split_share;
+    case catalog::NcclDefect::launch_blocking:
+      return t.launch_blocking;
+    case catalog::NcclDefect::mixed_cpus:
+      return t.mixed_cpus;
+    case catalog::NcclDefect::arm_gdr_off:
+      return t.aarch64 && t.gdr_off;
+    case catalog::NcclDefect::uds_failed:
+      return t.uds_failed;
+    default:
+      return false;
+  }
+}
 
 Trigger Look(const model::Job& job) {
   Trigger t;
@@ -288,12 +279,13 @@ std::optional<Candidate> OfRelease(const model::Job& job) {
   const Trigger trigger = Look(job);
   for (const model::Version* version : NcclVersions(job)) {
     const int release = NcclRelease(version->version);
-    for (const Defect& defect : kDefects) {
-      if (release < defect.from || release >= defect.fixed || !defect.triggered(trigger)) continue;
+    for (const catalog::NcclDefect& defect : catalog::Faults().nccl_defect()) {
+      if (release < NcclRelease(defect.from()) || release >= NcclRelease(defect.fixed()) || !Triggered(defect.trigger(), trigger))
+        continue;
       // A settled job does not suffer from it.
       Candidate candidate =
           Say(Kind::misconfigured, Confidence::probable, Layer::kConfiguration,
-              absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.what), defect.cause);
+              absl::StrCat("NCCL ", version->version, " has a known defect that fits: ", defect.text()), defect.cause());
       candidate.stops_job = true;
       candidate.state = State::hang;
       Finding& finding = candidate.finding;
@@ -301,8 +293,8 @@ std::optional<Candidate> OfRelease(const model::Job& job) {
       if (trigger.nvls_differs) CiteAll(job, EventsOf(job, {"nccl-channel-counts"}), 6, &finding);
       for (const model::Version* v : VersionsOf(job, "machine")) CiteVersion(job, *v, &finding);
       CiteTrials(job, &finding);
-      finding.set_refuted_by(absl::StrCat("the same with ", defect.remedy, " (", defect.reference, ")"));
-      SetNext(absl::StrCat("Take ", defect.remedy, " and repeat the run several times."),
+      finding.set_refuted_by(absl::StrCat("the same with ", defect.remedy(), " (", defect.reference(), ")"));
+      SetNext(absl::StrCat("Take ", defect.remedy(), " and repeat the run several times."),
               "python -c 'import torch; print(torch.cuda.nccl.version())'; uname -m", &finding);
       return candidate;
     }

@@ -1,4 +1,5 @@
 #include "analyzer/reasoning/lanes.h"
+#include "catalog/gpu_products.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -7,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "analyzer/reasoning/gpu_products.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -169,9 +169,9 @@ void Direct(const Machine& machine, LaneReport* report) {
 constexpr size_t kWholeBoard = 8;
 void NoneAtAll(const Machine& machine, LaneReport* report) {
   if (machine.gpus.size() < kWholeBoard || machine.LinksAnywhere()) return;
-  const GpuProduct* product = nullptr;
+  const catalog::GpuProduct* product = nullptr;
   for (const MachineGpu& gpu : machine.gpus) {
-    const GpuProduct* one = BoardProduct(gpu.product);
+    const catalog::GpuProduct* one = catalog::BoardProduct(gpu.product);
     if (one == nullptr || !gpu.links_told || (product != nullptr && product->lanes != one->lanes)) return;
     product = one;
   }

@@ -12,6 +12,7 @@
 #include "analyzer/reasoning/ras_view.h"
 #include "analyzer/reasoning/stack_view.h"
 #include "analyzer/reasoning/text_evidence.h"
+#include "catalog/catalog.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -52,6 +53,15 @@ const model::Event* Machine(const model::Job& job, std::string_view machine) {
   return nullptr;
 }
 
+// The first release without a defect of catalog/tables/nccl_defects.textproto.
+Release FixedIn(catalog::NcclDefect::Trigger trigger) {
+  Release fixed = {0, 0, 0};
+  for (const catalog::NcclDefect& defect : catalog::Faults().nccl_defect()) {
+    if (defect.trigger() == trigger) ReleaseOf(defect.fixed(), &fixed);
+  }
+  return fixed;
+}
+
 std::vector<Candidate> ProxySlots(const model::Job& job) {
   std::vector<const Stance*> inside;
   const std::vector<Stance> stances = Stances(job);
@@ -67,7 +77,8 @@ std::vector<Candidate> ProxySlots(const model::Job& job) {
   const model::Event* arm = Machine(job, "aarch64");
   const bool x86 = Machine(job, "x86_64") != nullptr;
   const std::string name = who.empty() ? WhoText(*inside[0]) : RanksText(who);
-  const bool affected = version != nullptr && release < Release{2, 29, 3};
+  const Release fixed = FixedIn(catalog::NcclDefect::arm_proxy_slots);
+  const bool affected = version != nullptr && release < fixed;
   Candidate c;
   // 2.29.3: "Fixes a hang on ARM": an exchange that may fail without a reason was not repeated, so slots were lost for good.
   if (affected && arm != nullptr) {

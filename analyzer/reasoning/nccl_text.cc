@@ -9,23 +9,6 @@
 
 namespace ringscope::reasoning {
 
-int NcclRelease(std::string_view version) {
-  int parts[3] = {0, 0, 0};
-  size_t at = 0;
-  for (int i = 0; i < 3; ++i) {
-    size_t digits = 0;
-    while (at < version.size() && version[at] >= '0' && version[at] <= '9' && digits < 3)
-      parts[i] = parts[i] * 10 + (version[at++] - '0'), ++digits;
-    if (digits == 0 && i < 2) return 0;
-    if (at >= version.size() || version[at] != '.') break;
-    ++at;
-  }
-  if (parts[0] < 2 || parts[1] > 99 || parts[2] > 99) return 0;
-  return parts[0] * 10000 + parts[1] * 100 + parts[2];
-}
-
-std::string NcclReleaseText(int release) { return absl::StrCat(release / 10000, ".", release / 100 % 100, ".", release % 100); }
-
 std::vector<const model::Version*> VersionsOf(const model::Job& job, std::string_view component) {
   std::vector<const model::Version*> found;
   std::set<std::string> seen;

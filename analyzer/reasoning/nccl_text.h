@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "analyzer/reasoning/text_evidence.h"
+#include "catalog/nccl_release.h"
 
 namespace ringscope::reasoning {
 
-// A release of NCCL as one number that compares: 2.28.9 is 22809. 0: not a release.
-int NcclRelease(std::string_view version);
-std::string NcclReleaseText(int release);
+using catalog::NcclRelease;
+using catalog::NcclReleaseText;
 
 // Every version of this component that the input names, each release once, in the order of the input.
 std::vector<const model::Version*> VersionsOf(const model::Job& job, std::string_view component);

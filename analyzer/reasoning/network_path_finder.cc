@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
-#include "analyzer/reasoning/gpu_products.h"
 #include "analyzer/reasoning/machines.h"
 #include "analyzer/reasoning/plan_edges.h"
 #include "analyzer/reasoning/plan_words.h"
 #include "analyzer/reasoning/text_evidence.h"
+#include "catalog/gpu_products.h"
 
 namespace ringscope::reasoning {
 namespace {
@@ -66,7 +66,7 @@ class NetworkPaths {
     for (const model::TopologySystem* system : systems) {
       for (const model::TopologyNic& nic : system->nics) {
         for (const MachineGpu& g : machine.gpus) {
-          if (nic.parent == 0 || nic.parent != g.parent || BoardProduct(g.product) == nullptr) continue;
+          if (nic.parent == 0 || nic.parent != g.parent || catalog::BoardProduct(g.product) == nullptr) continue;
           *gpu = &g;
           return &nic;
         }

@@ -1,11 +1,11 @@
-// What a GPU product is built with, by its PCI device number: only what a verdict needs when a machine shows no link at all.
-#ifndef RINGSCOPE_ANALYZER_REASONING_GPU_PRODUCTS_H_
-#define RINGSCOPE_ANALYZER_REASONING_GPU_PRODUCTS_H_
+// What a GPU product is built with, by its PCI device number: how many NVLinks it must show.
+#ifndef RINGSCOPE_CATALOG_GPU_PRODUCTS_H_
+#define RINGSCOPE_CATALOG_GPU_PRODUCTS_H_
 
 #include <cstdint>
 #include <string_view>
 
-namespace ringscope::reasoning {
+namespace ringscope::catalog {
 
 struct GpuProduct {
   uint16_t device;  // PCI, of vendor 10de
@@ -17,6 +17,6 @@ struct GpuProduct {
 // nullptr for products without soldered NVLinks (cards; bridges are an option there) and for unknown ones.
 const GpuProduct* BoardProduct(uint32_t vendor_and_device);
 
-}  // namespace ringscope::reasoning
+}  // namespace ringscope::catalog
 
-#endif  // RINGSCOPE_ANALYZER_REASONING_GPU_PRODUCTS_H_
+#endif  // RINGSCOPE_CATALOG_GPU_PRODUCTS_H_

@@ -1,6 +1,6 @@
-#include "analyzer/reasoning/gpu_products.h"
+#include "catalog/gpu_products.h"
 
-namespace ringscope::reasoning {
+namespace ringscope::catalog {
 namespace {
 
 // Numbers: the PCI ID repository. Lanes: NVIDIA's data sheets.
@@ -24,4 +24,4 @@ const GpuProduct* BoardProduct(uint32_t vendor_and_device) {
   return nullptr;
 }
 
-}  // namespace ringscope::reasoning
+}  // namespace ringscope::catalog
