@@ -20,9 +20,10 @@ absl::StatusOr<Nvml> Nvml::Open(const std::string& library) {
   if (handle == nullptr) return absl::NotFoundError(absl::StrCat("no NVIDIA driver here (", dlerror(), ")"));
   Nvml n;
   Load(handle, &n.init, &n.driver_version, &n.count, &n.by_index, &n.name, &n.uuid, &n.minor_number, &n.pci_info, &n.link_state,
-       &n.link_errors, &n.field_values, &n.p2p_status, &n.fabric_info, &n.ecc_errors, &n.remapped_rows, &n.event_reasons,
-       &n.throttle_reasons, &n.pcie_width, &n.pcie_width_max, &n.pcie_generation, &n.pcie_generation_max, &n.pcie_replays,
-       &n.performance_state, &n.temperature, &n.power, &n.memory, &n.utilization);
+       &n.link_errors, &n.field_values, &n.p2p_status, &n.fabric_info, &n.ecc_errors, &n.remapped_rows, &n.retired_pending,
+       &n.compute_processes, &n.cuda_version, &n.event_reasons, &n.throttle_reasons, &n.pcie_width, &n.pcie_width_max,
+       &n.pcie_generation, &n.pcie_generation_max, &n.pcie_replays, &n.performance_state, &n.temperature, &n.power, &n.memory,
+       &n.utilization);
   n.error_string_ = reinterpret_cast<const char* (*)(int)>(dlsym(handle, "nvmlErrorString"));
   if (const int result = n.init(); result != kNvmlSuccess) return absl::FailedPreconditionError(n.Words(result));
   return n;

@@ -12,8 +12,9 @@ namespace ringscope::supervisor {
 using NvmlDevice = struct NvmlOpaque*;
 
 // nvmlReturn_t, as far as it matters here.
-inline constexpr int kNvmlSuccess = 0, kNvmlInvalidArgument = 2, kNvmlNotSupported = 3, kNvmlFunctionNotFound = 13,
-                     kNvmlGpuIsLost = 15, kNvmlResetRequired = 16, kNvmlVersionMismatch = 18, kNvmlUnknown = 999;
+inline constexpr int kNvmlSuccess = 0, kNvmlInvalidArgument = 2, kNvmlNotSupported = 3, kNvmlInsufficientSize = 7,
+                     kNvmlFunctionNotFound = 13, kNvmlGpuIsLost = 15, kNvmlResetRequired = 16, kNvmlVersionMismatch = 18,
+                     kNvmlUnknown = 999;
 // nvmlNvLinkErrorCounter_t: CRC errors in flits are what nvidia-smi calls CRC errors.
 inline constexpr unsigned kNvmlReplay = 0, kNvmlRecovery = 1, kNvmlCrc = 2;
 // nvmlGpuP2PCapsIndex_t.
@@ -83,6 +84,10 @@ struct Nvml {
   NvmlCall<NvmlDevice, NvmlFabricInfo*> fabric_info{"nvmlDeviceGetGpuFabricInfo"};
   NvmlCall<NvmlDevice, unsigned, unsigned, unsigned long long*> ecc_errors{"nvmlDeviceGetTotalEccErrors"};
   NvmlCall<NvmlDevice, unsigned*, unsigned*, unsigned*, unsigned*> remapped_rows{"nvmlDeviceGetRemappedRows"};
+  NvmlCall<NvmlDevice, unsigned*> retired_pending{"nvmlDeviceGetRetiredPagesPendingStatus"};  // before Ampere
+  // (device, *count, infos): with 0 and nullptr it answers "insufficient size" and how many there are.
+  NvmlCall<NvmlDevice, unsigned*, void*> compute_processes{"nvmlDeviceGetComputeRunningProcesses_v3"};
+  NvmlCall<int*> cuda_version{"nvmlSystemGetCudaDriverVersion_v2"};  // 12080 is 12.8
   NvmlCall<NvmlDevice, unsigned long long*> event_reasons{"nvmlDeviceGetCurrentClocksEventReasons"};
   NvmlCall<NvmlDevice, unsigned long long*> throttle_reasons{
       "nvmlDeviceGetCurrentClocksThrottleReasons"};  // its name before r535

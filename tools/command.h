@@ -43,6 +43,7 @@ extern const Command kShow;
 extern const Command kRun;
 extern const Command kSnapshot;
 extern const Command kExplain;
+extern const Command kDoctor;
 extern const Command kEnv;
 
 // What was given to a command, checked against its flags.

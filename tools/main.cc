@@ -13,7 +13,7 @@
 namespace ringscope::tools {
 namespace {
 
-const Command* const kCommands[] = {&kRun, &kDiagnose, &kDiff, &kShow, &kExplain, &kSnapshot, &kEnv};
+const Command* const kCommands[] = {&kRun, &kDiagnose, &kDiff, &kShow, &kExplain, &kSnapshot, &kDoctor, &kEnv};
 
 void PrintHelp(FILE* to) {
   fprintf(to,

@@ -5,6 +5,7 @@ usage: launch_examples.py RINGSCOPE
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -36,6 +37,13 @@ class Launch(unittest.TestCase):
                 self.assertEqual(0, done.returncode, done.stderr)
                 self.assertIn("set -euo pipefail", text(path), path)
 
+    def test_shellcheck(self):
+        if shutil.which("shellcheck") is None:
+            self.skipTest("shellcheck is not installed")
+        scripts = [path for path in self.files() if path.endswith((".sh", ".sbatch"))]
+        done = subprocess.run(["shellcheck", "--shell=bash", *scripts], capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout)
+
     def test_yaml_parses(self):
         try:
             import yaml
@@ -49,6 +57,10 @@ class Launch(unittest.TestCase):
     def test_variables_and_flags_exist(self):
         known = subprocess.run([TOOL, "env"], capture_output=True, text=True, check=True).stdout
         help_text = subprocess.run([TOOL, "run", "--help"], capture_output=True, text=True, check=True).stdout
+        doctor = subprocess.run([TOOL, "doctor", "--help"], capture_output=True, text=True, check=True).stdout
+        prolog = text(os.path.join(FOLDER, "slurm_prolog.sh"))
+        for flag in re.findall(r"--([a-z-]+)", " ".join(re.findall(r"flags\+?=\((.*)\)", prolog))):
+            self.assertIn(f"--{flag}=", doctor)
         for path in self.files():
             for name in set(re.findall(r"\bRINGSCOPE_[A-Z_]+\b", text(path))):
                 self.assertIn(name, known, path)
