@@ -1,14 +1,18 @@
 // ringscope diagnose: files to findings to text or JSON.
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "analyzer/ingest/cited_lines.h"
 #include "analyzer/ingest/collect.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/run_label.h"
 #include "analyzer/reasoning/finder.h"
+#include "analyzer/report/html/report.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/style.h"
 #include "analyzer/report/text.h"
@@ -39,6 +43,19 @@ int PrintJson(const Diagnosis& diagnosis) {
   const auto json = report::ToJson(diagnosis);
   if (json.ok()) return Print(*json);
   fprintf(stderr, "ringscope: %s\n", std::string(json.status().message()).c_str());
+  return kInternal;
+}
+
+std::string Html(const Diagnosis& diagnosis, const model::Job& job) {
+  return report::html::RenderReport(diagnosis, job, ingest::CitedLines(report::html::LinesWanted(diagnosis, job)));
+}
+
+int WriteFile(const std::string& path, const std::string& out) {
+  FILE* file = fopen(path.c_str(), "wb");
+  const bool written = file != nullptr && fwrite(out.data(), 1, out.size(), file) == out.size();
+  if ((file != nullptr && fclose(file) == 0) && written) return kNothingWrong;
+  fprintf(stderr, "ringscope: %s could not be written: %s; --html=FILE takes a file in a folder that exists\n",
+          report::Printable(path).c_str(), strerror(errno));
   return kInternal;
 }
 
@@ -101,9 +118,14 @@ int Run(const Arguments& arguments) {
   const Diagnosis diagnosis = reasoning::Diagnose(job);
   report::TextOptions options;
   options.colour = UseColour(arguments.Get("color"));
-  const int failed =
-      json ? PrintJson(diagnosis) : Print(report::RenderText(diagnosis, job, options));
+  const bool html = arguments.Get("format") == "html";
+  const int failed = json   ? PrintJson(diagnosis)
+                     : html ? Print(Html(diagnosis, job))
+                            : Print(report::RenderText(diagnosis, job, options));
   if (failed != 0) return failed;
+  if (const std::string file = arguments.Get("html"); !file.empty()) {
+    if (const int not_written = WriteFile(file, Html(diagnosis, job)); not_written != 0) return not_written;
+  }
   return ExitCode(diagnosis);
 }
 
@@ -111,7 +133,7 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH...|- [--format=text|json] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
+    "PATH...|- [--format=text|json|html] [--html=FILE] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
@@ -128,12 +150,19 @@ const Command kDiagnose = {
     "\n"
     "  ringscope diagnose ringscope-traces /dev/shm/ringscope-$(id -u)\n"
     "  ringscope diagnose --format=json collected/ | jq '.findings[0]'\n"
+    "  ringscope diagnose --html=report.html collected/\n"
     "\n"
     "The text puts the initiating finding first: who, what kind, how sure (established, probable, "
     "possible), the evidence\n"
     "with rank and table entry, what would refute it and the next evidence to collect. JSON: "
-    "docs/verdicts.md.\n",
-    {{"format", {"text", "json"}, "text", "how to print the diagnosis"},
+    "docs/verdicts.md.\n"
+    "\n"
+    "HTML is one file for a browser or a ticket: verdict and next step, the ring with the broken edge, who is how far, a timeline, "
+    "counters,\n"
+    "the cited lines in their place, the node's fabric, all findings, the catalogue's page of the cause. It loads nothing "
+    "(docs/report.md).\n",
+    {{"format", {"text", "json", "html"}, "text", "how to print the diagnosis"},
+     {"html", {}, "", "writes the report as a page to this file, too", "FILE"},
      {"incarnation", {}, "", "job id and restart count, as in the directory's name", "JOB.RESTART"},
      ColourFlag()},
     Run};
