@@ -23,10 +23,11 @@ void Look(const Question& question, Verdict* verdict) {
     if (asked->late()) {
       verdict->Failed(absl::StrCat("the driver does not answer: NVML, ", asked->why_not()),
                       {"A driver that hangs on one GPU stops every CUDA program of the node at its start.", kLostFix, "HW-07"});
-    } else if (!now.driver().nvml_error().empty() && HasAny(now, on_bus)) {
-      verdict->Failed(absl::StrCat("NVML does not start: ", now.driver().nvml_error()),
-                      {"No CUDA program can start on this node.",
-                       "systemctl reboot, or reload the nvidia modules with no job running", "FB-06"});
+    } else if (!now.driver().nvml_error().empty()) {
+      if (HasAny(now, on_bus))
+        verdict->Failed(absl::StrCat("NVML does not start: ", now.driver().nvml_error()),
+                        {"No CUDA program can start on this node.",
+                         "systemctl reboot, or reload the nvidia modules with no job running", "FB-06"});
     } else if (on_bus > 0 && asked->absent() && now.driver().kernel_version().empty()) {
       verdict->Failed(absl::StrCat(Count(on_bus, "NVIDIA GPU"), " on the bus, and no driver"),
                       {"No CUDA program can start on this node.", "modprobe nvidia; nvidia-smi", "FB-06"});
@@ -45,18 +46,24 @@ void Look(const Question& question, Verdict* verdict) {
       verdict->Failed(absl::StrCat(Label(gpu), ": ", gpu.trouble()),
                       {"A job that uses all GPUs of the node fails when it starts, or hangs later.", kLostFix, "HW-05"});
   }
-  if (now.gpus_size() > 0 && static_cast<size_t>(now.gpus_size()) < on_bus)
-    verdict->Warning(
-        absl::StrCat(Count(on_bus, "GPU"), " on the bus, ", now.gpus_size(), " in the driver's list"),
-        {"A GPU that the driver did not take is missing for the job. In a container that was given a part of them it "
-         "is normal.",
-         "dmesg -T | grep NVRM", "HW-05"});
+  if (now.gpus_size() > 0 && now.gpus_size() < now.driver().listed_gpus())
+    verdict->Failed(absl::StrCat(Count(static_cast<size_t>(now.driver().listed_gpus()), "GPU"),
+                                 " in the module's list, NVML gives ", now.gpus_size()),
+                    {"The driver could not start a GPU: it is missing for the job.", kLostFix, "HW-05"});
+  // Which GPUs of the bus a container was given cannot be seen; which ones no driver took can.
+  for (const node::PciDevice& device : now.pci()) {
+    if (device.kind() == node::PciDevice::gpu && device.driver().empty() && now.gpus_size() > 0)
+      verdict->Warning(
+          absl::StrCat("no driver is bound to the GPU at ", device.address()),
+          {"It is missing for every job on this node.", "dmesg -T | grep NVRM; lspci -k -s " + device.address(), "HW-05"});
+  }
   if (question.before != nullptr) {
+    const bool silent = !now.driver().nvml_error().empty() || (asked != nullptr && asked->late());  // said already
     std::string missing;
     for (const node::Gpu& gpu : question.before->gpus()) {
       if (Same(&now, gpu) == nullptr) absl::StrAppend(&missing, missing.empty() ? "" : ", ", Label(gpu));
     }
-    if (!missing.empty() && (asked == nullptr || !asked->late()))
+    if (!missing.empty() && !silent)
       verdict->Failed(absl::StrCat(Count(static_cast<size_t>(now.gpus_size()), "GPU"), "; missing: ", missing),
                       {"A GPU that was there is gone.", kLostFix, "HW-05"},
                       Count(static_cast<size_t>(question.before->gpus_size()), "GPU"));

@@ -19,8 +19,9 @@ std::string Candidates(const node::Node& node) {
   return names.empty() ? "none is up" : names;
 }
 
-void OfVariable(const node::Node& node, const std::string& variable, const std::string& value, Verdict* verdict) {
-  const NameList list(value);
+void OfVariable(const node::Node& node, const std::string& variable, const std::string& value, bool whole_names,
+                Verdict* verdict) {
+  const NameList list(whole_names ? "=" + value : value);
   const node::Interface* first = nullptr;
   const node::Interface* down = nullptr;
   for (const node::Interface& one : node.interfaces()) {
@@ -47,12 +48,12 @@ void Look(const Question& question, Verdict* verdict) {
   for (const char* variable : {"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME"}) {
     const std::string value = Setting(now, variable);
     if (value.empty()) continue;
-    OfVariable(now, variable, value, verdict);
+    OfVariable(now, variable, value, false, verdict);
     absl::StrAppend(&set, set.empty() ? "" : "; ", variable, "=", value);
   }
   // Gloo takes whole names.
   if (const std::string gloo = Setting(now, "GLOO_SOCKET_IFNAME"); !gloo.empty())
-    OfVariable(now, "GLOO_SOCKET_IFNAME", "=" + gloo, verdict);
+    OfVariable(now, "GLOO_SOCKET_IFNAME", gloo, true, verdict);
   if (!set.empty()) return verdict->Seen(set);
   // Unset: interfaces whose name begins with "ib", else the first besides lo and docker (NCCL's ncclFindInterfaces).
   const node::Interface* first = nullptr;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 
+#include "doctor/utf8.h"
 #include "supervisor/in_processes.h"
 
 namespace ringscope::doctor {
@@ -42,11 +43,11 @@ node::Node Ask(const Place& place, const std::vector<Probe>& probes, double seco
   node::Node node;
   utsname machine = {};
   uname(&machine);
-  node.set_host(place.host.empty() ? machine.nodename : place.host);
+  node.set_host(ValidUtf8(place.host.empty() ? machine.nodename : place.host));
   node.set_architecture(machine.machine);
   for (const auto& [name, value] : place.environment) {
     for (const char* prefix : {"NCCL_", "CUDA_", "GLOO_"}) {
-      if (name.rfind(prefix, 0) == 0) (*node.mutable_settings())[name] = value;
+      if (name.rfind(prefix, 0) == 0) (*node.mutable_settings())[ValidUtf8(name)] = ValidUtf8(value);
     }
   }
   std::vector<std::function<void(void*)>> functions;
@@ -55,9 +56,10 @@ node::Node Ask(const Place& place, const std::vector<Probe>& probes, double seco
       auto* answer = static_cast<Answer*>(shared);
       node::Node part;
       const absl::Status status = probe.ask(place, &part);
-      const std::string words(status.message());
+      const std::string words = ValidUtf8(std::string(status.message()));
       answer->words[words.copy(answer->words, sizeof(answer->words) - 1)] = 0;
       answer->code = static_cast<int>(status.code());
+      MakeValidUtf8(&part);
       const size_t size = part.ByteSizeLong();
       if (size <= kMostBytes && part.SerializeToArray(answer->message, kMostBytes)) answer->size = static_cast<uint32_t>(size);
     });

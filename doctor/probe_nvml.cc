@@ -103,6 +103,7 @@ std::string Cell(const supervisor::Nvml& nvml, supervisor::NvmlDevice a, supervi
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …", "NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  …".
 void Module(const Place& place, node::Driver* driver) {
   const std::string line = supervisor::FirstLine(place.procfs + "/driver/nvidia/version");
+  driver->set_listed_gpus(static_cast<int>(supervisor::Names(place.procfs + "/driver/nvidia/gpus").size()));
   driver->set_open_modules(absl::StrContains(line, "Open Kernel Module"));
   for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
     if (!word.empty() && absl::ascii_isdigit(static_cast<unsigned char>(word[0])) && absl::StrContains(word, '.')) {

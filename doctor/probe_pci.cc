@@ -62,6 +62,9 @@ void Fill(const std::string& folder, const std::string& address, node::PciDevice
   if (absl::SimpleAtoi(FirstLine(folder + "/max_link_width"), &width) && width > 0 && width < 255) device->set_width_max(width);
   device->set_speed(FirstLine(folder + "/current_link_speed"));
   device->set_speed_max(FirstLine(folder + "/max_link_speed"));
+  std::error_code error;
+  const std::filesystem::path driver = std::filesystem::canonical(folder + "/driver", error);
+  if (!error) device->set_driver(driver.filename().string());
   device->set_iommu(FirstLine(folder + "/iommu_group/type"));
 }
 

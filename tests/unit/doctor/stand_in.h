@@ -73,7 +73,11 @@ class StandIn {
     Write("sys/module/nvidia_peermem/refcnt", "0\n");
   }
   // Under a switch of its own, behind a root port.
-  void Gpu(const std::string& address, const std::string& device) { Device(address, "0x10de", device, "0x030200"); }
+  void Gpu(const std::string& address, const std::string& device) {
+    const std::string folder = Device(address, "0x10de", device, "0x030200");
+    Write("sys/bus/pci/drivers/nvidia/bind", "");
+    Link("sys/bus/pci/drivers/nvidia", folder + "/driver");
+  }
   void Nic(const std::string& name, const std::string& address, const std::string& link_layer, const std::string& interface) {
     const std::string folder = Device(address, "0x15b3", "0x1021", link_layer == "Ethernet" ? "0x020000" : "0x020700");
     const std::string at = absl::StrCat("sys/class/infiniband/", name);
