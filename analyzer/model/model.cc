@@ -39,7 +39,7 @@ std::string Communicator::Label() const {
   std::string shown = absl::StrFormat("0x%x", id).substr(0, 10);
   if (instance > 0) absl::StrAppend(&shown, "#", instance + 1);
   if (!name.empty()) return absl::StrCat(name, " (", shown, ")");
-  const bool told = role_inferred && role != Role::kWorld;
+  const bool told = role_inferred && role != Role::kWorld && role != Role::kUnknown;
   return told ? absl::StrCat(RoleText(role), " group ", shown) : shown;
 }
 

@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "analyzer/model/safe_math.h"
 #include "analyzer/reasoning/checks.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/op_text.h"
+#include "analyzer/reasoning/quiet.h"
 #include "analyzer/reasoning/rivals.h"
 #include "analyzer/reasoning/young.h"
 
@@ -184,10 +186,18 @@ bool LeftBehind(const Candidate& a, const Candidate& b) {
   return same(a.finding.who().hosts(), b.finding.who().hosts()) && same(a.finding.who().gpus(), b.finding.who().gpus());
 }
 
+// A program that leaves in order after its own error or its GPU's: the error is why it left.
+bool WhyItLeft(const Candidate& a, const Candidate& b) {
+  if (!b.left_in_order || a.layer == Layer::kUnset || a.layer > Layer::kProgram || !a.stops_job || !Definite(a)) return false;
+  const std::set<int> failed = Ranks(a.finding), left = Ranks(b.finding);
+  return std::any_of(left.begin(), left.end(), [&](int rank) { return failed.count(rank) > 0; });
+}
+
 // a is the reason of b, or of what b says.
 bool Explains(const Candidate& a, const Candidate& b) {
   if (a.finding.kind() == Kind::none || b.finding.kind() == Kind::none) return false;
-  if (LeftBehind(a, b)) return true;
+  if (LeftBehind(a, b) || WhyItLeft(a, b)) return true;
+  if (WhyItLeft(b, a)) return false;
   if (a.layer != Layer::kUnset || b.layer != Layer::kUnset) {
     return a.stops_job && Definite(a) && b.order < Class::kPlan && LayerOf(a) < LayerOf(b) && !OfOtherRanks(a, b);
   }
@@ -207,6 +217,48 @@ bool Explains(const Candidate& a, const Candidate& b) {
       return a.stops_job;
     default:
       return false;
+  }
+}
+
+// Every rank has a record, and all of them say that it finished its operations, gave its communicators back and ended.
+bool EndedInOrder(const model::Job& job) {
+  if (job.processes.empty() || job.communicators.empty() || !job.missing_job_ranks.empty()) return false;
+  const bool left = std::all_of(job.processes.begin(), job.processes.end(), [](const model::Process& p) {
+    return p.life == model::Life::kExited && !p.torn;
+  });
+  return left && std::all_of(job.communicators.begin(), job.communicators.end(), [](const model::Communicator& c) {
+           return std::all_of(c.members.begin(), c.members.end(), [](const model::Member& m) {
+             return m.has_record() && m.finalized && !m.finalized_open && std::none_of(m.ops.begin(), m.ops.end(), Open);
+           });
+         });
+}
+
+// Every rank has a record, none has ended, and all of them went on calling until the records end: whatever was reported, the job
+// does not stand.
+bool StillMoves(const model::Job& job) {
+  if (job.processes.empty() || job.communicators.empty() || !job.missing_job_ranks.empty()) return false;
+  const bool calls = std::all_of(job.processes.begin(), job.processes.end(), [](const model::Process& p) {
+    const trace::Liveness& live = p.trace.liveness();
+    const double stall = p.trace.settings().stall_seconds() * 1e9;
+    return p.life == model::Life::kRunning && !p.torn && live.last_callback_ns() > 0 && live.heartbeat_ns() > 0 &&
+           static_cast<double>(model::SatSub(live.heartbeat_ns(), live.last_callback_ns())) < stall;
+  });
+  return calls && std::all_of(job.communicators.begin(), job.communicators.end(), [&](const model::Communicator& c) {
+           return std::all_of(c.members.begin(), c.members.end(), [&](const model::Member& m) {
+             return m.has_record() && !m.finalized_open &&
+                    std::none_of(m.ops.begin(), m.ops.end(), [&](const model::Op& op) { return Open(op) && Stuck(job, c, m, op); });
+           });
+         });
+}
+
+// What the kernel or NCCL reported on the way did happen, and the job went on all the same.
+void GotOverIt(std::vector<Candidate>* candidates) {
+  for (Candidate& c : *candidates) {
+    if (c.layer == Layer::kUnset || (!c.stops_job && c.order != Class::kError && c.order != Class::kStall)) continue;
+    c.stops_job = false;
+    c.order = Class::kPast;
+    c.finding.set_past(true);
+    c.finding.clear_collateral();
   }
 }
 
@@ -357,7 +409,10 @@ std::string Summary(const Diagnosis& d) {
                                   first.collateral().ranks().end());
       absl::StrAppend(&text, " Only waiting: ", RanksText(waiting), ".");
     }
-    const int others = d.findings_size() - 1 - first.explains_size();
+    // That something is normal is no further fault.
+    const auto faults = std::count_if(d.findings().begin(), d.findings().end(),
+                                      [](const Finding& f) { return f.kind() != Kind::none; });
+    const int others = static_cast<int>(faults) - (first.kind() != Kind::none) - first.explains_size();
     if (others > 0)
       absl::StrAppend(&text, " ", others,
                       others == 1 ? " further finding does" : " further findings do",
@@ -468,6 +523,7 @@ Diagnosis Diagnose(const model::Job& job) {
       candidates.push_back(std::move(c));
     }
   }
+  if (EndedInOrder(job) || StillMoves(job)) GotOverIt(&candidates);
   candidates = DropDuplicates(std::move(candidates));
   Corroborate(&candidates);
   for (Candidate& c : candidates) AddChecks(job, &c);

@@ -45,6 +45,7 @@ struct Candidate {
   int communicator = -1;      // index in Job::communicators
   uint64_t position = 0;
   bool stops_job = false;     // explains why operations do not finish
+  bool left_in_order = false; // a process that ran its exit handlers: its program may have had a reason to leave
   // From text:
   Layer layer = Layer::kUnset;
   State::Value state = State::unknown;  // what it says of the job's state; unknown: follows from kind and class

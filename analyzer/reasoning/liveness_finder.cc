@@ -48,8 +48,9 @@ Words WordsFor(End end) {
               "Look whether the process still exists and in which state."};
     case End::kRankExited:
       return {Kind::process_exited, Confidence::probable, "has exited in order",
-              "See why its program ended before the others': fewer inputs, an early exit, an "
-              "exception that was handled."};
+              "See its exit status in the launcher's log (the record does not hold it) and why its "
+              "program ended before the others': fewer inputs, an early exit, an exception that "
+              "was handled."};
     default:
       return {Kind::process_exited, Confidence::established, "is gone without a clean end",
               "See how it ended: exit status in the launcher's log, out-of-memory killer, crash, a "
@@ -115,6 +116,7 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
         group.cls == End::kRankExited && group.comm >= 0 && 2 * ranks.size() > static_cast<size_t>(a.MembersSeen(group.comm));
     Candidate c;
     c.order = Class::kLiveness;
+    c.left_in_order = group.cls == End::kRankExited;
     Finding& f = c.finding;
     f.set_kind(few_are_left ? Kind::undetermined : words.kind);
     f.set_confidence(few_are_left ? Confidence::possible : words.confidence);
@@ -242,6 +244,99 @@ void DiedWithWork(const StallAnalysis& a, std::vector<Candidate>* out) {
       }
     }
   }
+}
+
+// No operation is open, but a few processes are gone or frozen, and the others, who went on until then, have called nothing since, for
+// longer than a stall takes. They stand where records do not reach: where a communicator is created, or in a barrier of the host.
+void GoneWhileOthersStand(const Job& job, std::vector<Candidate>* out) {
+  std::vector<const Process*> gone, alive;
+  for (const Process& p : job.processes) {
+    if (p.trace.communicators_size() == 0) continue;
+    const bool is = p.life == Life::kGone || p.life == Life::kFrozen;
+    if (!is && p.life != Life::kRunning && p.life != Life::kUnknown) return;
+    (is ? gone : alive).push_back(&p);
+  }
+  if (gone.empty() || gone.size() >= alive.size()) return;
+  std::set<int> dead, frozen, waiting;
+  for (const Process* p : alive) {
+    const double stall = p->trace.settings().stall_seconds() * 1e9;
+    const trace::Liveness& live = p->trace.liveness();
+    if (stall <= 0 || live.last_callback_ns() <= 0) return;
+    if (static_cast<double>(live.heartbeat_ns()) - static_cast<double>(live.last_callback_ns()) < stall) return;
+    for (const Process* lost : gone) {
+      if (static_cast<double>(model::AfterAtLeast(model::LastSignOf(*lost), model::LastSignOf(*p))) < stall) return;
+    }
+    if (p->job_rank >= 0) waiting.insert(p->job_rank);
+  }
+  for (const Process* p : gone) {
+    if (p->job_rank < 0) return;
+    (p->life == Life::kFrozen ? frozen : dead).insert(p->job_rank);
+  }
+  for (const std::set<int>* ranks : {&dead, &frozen}) {
+    if (ranks->empty()) continue;
+    const Words words = WordsFor(ranks == &frozen ? End::kRankFrozen : End::kRankDead);
+    Candidate c;
+    c.order = Class::kLiveness;
+    c.stops_job = true;
+    Finding& f = c.finding;
+    f.set_kind(words.kind);
+    f.set_confidence(Confidence::probable);
+    AddRanks(*ranks, f.mutable_who()->mutable_ranks());
+    AddRanks(waiting, f.mutable_collateral()->mutable_ranks());
+    f.set_title(absl::StrCat("The process of ", RanksText(*ranks), " ", words.what,
+                             ", and the others have called no operation of NCCL since"));
+    for (const Process* p : gone) {
+      if (ranks->count(p->job_rank) == 0 || f.evidence_size() >= 8) continue;
+      Evidence& evidence = *f.add_evidence();
+      evidence.set_text(absl::StrCat("rank ", p->job_rank, ": ", p->life_evidence));
+      evidence.set_source(p->source);
+      evidence.set_rank(p->job_rank);
+      if (f.next().command().empty()) f.mutable_next()->set_command(CommandFor(*p));
+    }
+    f.mutable_cause()->set_id("not established");
+    f.set_refuted_by("a sign of life of this process newer than the others' last operation, or a program that needs it no more");
+    f.mutable_next()->set_text(words.next);
+    out->push_back(std::move(c));
+  }
+}
+
+// Nobody is left to wait: every process of the job is gone or frozen, as the only one of a job with one rank is.
+void NobodyLeft(const StallAnalysis& a, std::vector<Candidate>* out) {
+  std::set<int> ranks;
+  const Process* example = nullptr;
+  std::set<End> ends;
+  for (const Process& p : a.job.processes) {
+    if (p.life != Life::kGone && p.life != Life::kFrozen && p.life != Life::kGoneOrFrozen) return;
+    if (p.trace.communicators_size() == 0) continue;
+    ends.insert(EndOfLife(p.life));
+    if (p.job_rank >= 0) ranks.insert(p.job_rank);
+    if (example == nullptr) example = &p;
+  }
+  if (example == nullptr || ends.size() != 1 || !a.job.missing_job_ranks.empty()) return;
+  const bool one = a.job.processes.size() == 1;
+  const bool frozen = *ends.begin() == End::kRankFrozen;
+  Words words = WordsFor(*ends.begin());
+  // A job that is killed or suspended as a whole was meant to be, as a rule.
+  if (!one && !frozen) return;
+  Candidate c;
+  c.order = Class::kLiveness;
+  c.stops_job = frozen;
+  Finding& f = c.finding;
+  f.set_kind(one ? words.kind : Kind::undetermined);
+  f.set_confidence(one ? std::min(words.confidence, Confidence::probable) : Confidence::possible);
+  if (ranks.empty()) ranks.insert(0);
+  if (one) AddRanks(ranks, f.mutable_who()->mutable_ranks());
+  f.set_title(absl::StrCat("The ", one ? "only process of the job " : "process of every rank of the job ", words.what));
+  Evidence& evidence = *f.add_evidence();
+  evidence.set_text(example->life_evidence);
+  evidence.set_source(example->source);
+  evidence.set_rank(example->job_rank);
+  f.mutable_cause()->set_id("not established");
+  f.set_refuted_by(frozen ? "whoever stopped it on purpose (a debugger, a scheduler that suspends jobs)"
+                          : "whoever ended it on purpose");
+  f.mutable_next()->set_text(words.next);
+  f.mutable_next()->set_command(CommandFor(*example));
+  out->push_back(std::move(c));
 }
 
 // Communicators exist and no operation was ever called on any.
@@ -373,6 +468,9 @@ std::vector<Candidate> FindLiveness(const Job& job) {
     InitHang(job, &out);
     if (out.empty()) InitWithoutRecord(job, &out);
   }
+  const bool stands = std::any_of(out.begin(), out.end(), [](const Candidate& c) { return c.stops_job; });
+  if (!stands && !analysis.input.open) GoneWhileOthersStand(job, &out);
+  if (out.empty()) NobodyLeft(analysis, &out);
   return out;
 }
 

@@ -15,8 +15,11 @@ struct Alike {
 constexpr Alike kAlike[] = {
     {Kind::missing_rank, "the rank is not stuck but busy (slow data, a long save, a debugger), or left out a call",
      "its stack now and again a minute later, and the next operation that it enters"},
-    {Kind::gpu_stalled, "a compute kernel that does not end, a stream that waits, no free multiprocessors, or a hung GPU",
-     "cuda-gdb on the process, utilisation and power of the GPU, Xid lines in the kernel log"},
+    {Kind::gpu_stalled,
+     "a compute kernel that does not end, a stream that waits, no free multiprocessors, a hung GPU, or, between hosts, NCCL's "
+     "proxy thread of that process, which has died or does not run",
+     "cuda-gdb on the process, utilisation and power of the GPU, Xid lines in the kernel log, the state of the process's "
+     "threads (ps -L)"},
     {Kind::edge_stalled, "cable, switch, remote adapter, congestion, or the remote host itself",
      "counters at both ends, who is alive, other edges of the same adapters"},
     {Kind::edge_failed, "either adapter, or the switch between them", "other pairs that use each adapter"},

@@ -59,19 +59,23 @@ std::vector<Candidate> Find(const Job& job) {
       example = &p;
     }
   }
-  if (ended < 2) return {};
+  if (ended == 0) return {};
   Candidate candidate;
   candidate.order = Class::kUndetermined;
   Finding& finding = candidate.finding;
   finding.set_kind(Kind::undetermined);
   finding.set_confidence(Confidence::possible);
-  finding.set_title(absl::StrCat("None of the ", ended, " processes had been in NCCL for at least ", DurationText(quiet),
-                                 " when ", gone == ended ? "they ended without a clean end" : "they were last seen",
-                                 ": what they waited for, if they did, is not in the records"));
+  const bool one = ended == 1;
+  finding.set_title(absl::StrCat(one ? "The only process" : absl::StrCat("None of the ", ended, " processes"),
+                                 one ? " had not called" : " had called", " an operation of NCCL for at least ", DurationText(quiet),
+                                 " when ", one ? "it " : "they ",
+                                 gone == ended ? "ended without a clean end" : one ? "was last seen" : "were last seen",
+                                 ": what ", one ? "it waited for, if it" : "they waited for, if they",
+                                 " did (a further communicator, the host's own barrier, data), is not in the records"));
   finding.mutable_cause()->set_id("not established");
   for (const Process* p : {example}) {
     Evidence& evidence = *finding.add_evidence();
-    evidence.set_text(absl::StrCat("its last call of NCCL lies ", DurationText(QuietNs(*p)), " before its last sign of life, ",
+    evidence.set_text(absl::StrCat("its last operation of NCCL lies ", DurationText(QuietNs(*p)), " before its last sign of life, ",
                                    "no operation is open, no communicator was destroyed", p->life_evidence.empty() ? "" : "; ",
                                    p->life_evidence));
     evidence.set_rank(p->job_rank);

@@ -242,7 +242,7 @@ struct Straggler {
 };
 
 Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled,
-                   const Lateness& lateness, size_t i, Side side) {
+                   const Lateness& lateness, const std::set<size_t>& late, size_t i, Side side) {
   const Member& member = *sampled.members[i];
   Straggler straggler;
   straggler.communicator = &c;
@@ -273,7 +273,7 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
   std::vector<int64_t> others_kernel, others_entry, others_start;
   size_t longest = 0;
   for (size_t m = 0; m < sampled.members.size(); ++m) {
-    if (m == i) continue;
+    if (late.count(m)) continue;
     others_kernel.push_back(Median(Column(sampled, &Instance::kernel, m)));
     const std::vector<int64_t> entry = Column(sampled, &Instance::entry, m);
     if (!entry.empty()) others_entry.push_back(Median(entry));
@@ -320,9 +320,10 @@ Straggler Describe(const Job& job, const Communicator& c, const Sampled& sampled
     note->set_rank(-1);
   }
   std::set<int> waiting;
-  for (const Member* other : sampled.members) {
-    if (other->job_rank != member.job_rank) waiting.insert(other->job_rank);
+  for (size_t m = 0; m < sampled.members.size(); ++m) {
+    if (!late.count(m)) waiting.insert(sampled.members[m]->job_rank);
   }
+  waiting.erase(member.job_rank);
   AddRanks(waiting, finding.mutable_collateral()->mutable_ranks());
   finding.mutable_cause()->set_id("not established");
   finding.set_refuted_by(
@@ -367,12 +368,12 @@ std::vector<Straggler> InCommunicator(const Job& job, const Communicator& c,
     const int64_t entry = Excess(sampled, &Instance::entry, i, late),
                   start = Excess(sampled, &Instance::start, i, late);
     if (needed > 0 && static_cast<double>(entry) >= needed && entry >= start) {
-      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kHost));
+      stragglers.push_back(Describe(job, c, sampled, lateness, late, i, Side::kHost));
     } else if (needed > 0 && static_cast<double>(start) >= needed) {
       if (TakesTurns(job, c, *sampled.members[i])) continue;
-      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kGpu));
+      stragglers.push_back(Describe(job, c, sampled, lateness, late, i, Side::kGpu));
     } else if (Alone(job, *sampled.members[i])) {
-      stragglers.push_back(Describe(job, c, sampled, lateness, i, Side::kUnknown));
+      stragglers.push_back(Describe(job, c, sampled, lateness, late, i, Side::kUnknown));
     }
   }
   return stragglers;

@@ -95,6 +95,28 @@ std::vector<Candidate> DescribeAll(const StallAnalysis& a) {
   return out;
 }
 
+// Who had not come yet to what was under way: no accusation, but where to look if it stood.
+void AddAbsent(const StallAnalysis& a, Finding* f) {
+  std::map<std::pair<int, uint64_t>, const graph::Participation*> open;
+  for (const graph::Participation& op : a.input.graph.ops) {
+    if (!a.input.comms[op.comm].p2p && op.progress.Before(graph::Stage::kFinished)) open.try_emplace({op.comm, op.position}, &op);
+  }
+  size_t lines = 0;
+  for (const auto& [at, op] : open) {
+    const graph::Comm& comm = a.input.graph.comms[at.first];
+    std::set<int> absent;
+    for (size_t i = 0; i < comm.ranks.size() && i < comm.entered.size(); ++i) {
+      if (comm.entered[i] < at.second && a.input.graph.ranks[comm.ranks[i]].host != graph::Host::kNoRecord) absent.insert(comm.ranks[i]);
+    }
+    if (absent.empty() || 2 * absent.size() >= comm.ranks.size() || ++lines > 2) continue;
+    graph::Node node;
+    node.kind = graph::Node::kOp, node.comm = at.first, node.position = at.second, node.rank = op->rank;
+    Evidence& e = *f->add_evidence();
+    e.set_rank(-1);
+    e.set_text(absl::StrCat(RanksText(a.JobRanks(absent)), " had not entered ", a.OpName(node), " yet"));
+  }
+}
+
 // Processes were ended with operations open that had moved a moment before: the records tell
 // nothing of a hang.
 std::vector<Candidate> EndedInFlight(const StallAnalysis& analysis) {
@@ -127,6 +149,7 @@ std::vector<Candidate> EndedInFlight(const StallAnalysis& analysis) {
                        absl::StrCat(OpText(origin.op->raw), " of ", comm.Label(), " is open"));
     ++lines;
   }
+  AddAbsent(analysis, &f);
   f.set_refuted_by("a record that was written after the stall time had passed");
   f.mutable_next()->set_text(
       "If the job was ended because it hung, let it stand for the stall time "

@@ -55,6 +55,8 @@ class StallAnalysis {
   void Describe(const RootGroup& group, Candidate* candidate) const;
   // Row of the edge table that an index of Node::edges names, as evidence.
   void AddEdgeEvidence(const graph::Node& node, Finding* finding) const;
+  uint32_t RowOf(const graph::Node& op) const;     // table entry of the operation; 0 unknown
+  std::string OpName(const graph::Node& op) const;  // "AllReduce #6 of 0x30961f08"
 
  private:
   void Group();
@@ -63,8 +65,6 @@ class StallAnalysis {
   std::string Hop(int node, int next) const;
   int IndexOf(const graph::Node& op) const;  // in input.ops; -1 not listed
   bool Entered(const graph::Node& op) const;
-  uint32_t RowOf(const graph::Node& op) const;
-  std::string OpName(const graph::Node& op) const;
 
   std::vector<std::vector<int>> reverse_;
   absl::flat_hash_map<std::tuple<int, int, uint64_t>, int> op_index_;

@@ -279,8 +279,12 @@ std::string StallAnalysis::Hop(int n, int next) const {
       return absl::StrCat(who, " waits in ", what, "; of ", RankName(to.rank),
                           " there is no record");
     case Node::kHost:
-      if (to.rank == node.rank)
+      if (to.rank == node.rank) {
+        const int i = IndexOf(node);
+        if (i >= 0 && input.graph.ops[i].progress.Reached(Stage::kEnqueued))
+          return absl::StrCat(who, " has enqueued ", what, "; its GPU has not started it");
         return absl::StrCat(who, " has entered ", what, " and the call has not enqueued it");
+      }
       return absl::StrCat(who, " waits in ", what, " for ", RankName(to.rank));
     case Node::kGpu:
       if (to.rank == node.rank) return absl::StrCat(who, " waits in ", what, " for its own GPU");

@@ -69,8 +69,11 @@ class DeadlockWriter : public StallWords {
     std::set<int> communicators;
     for (int comm : comms) communicators.insert(a_.input.comms[comm].communicator);
     const bool one = communicators.size() < 2;
-    Candidate c =
-        Start(group, one ? Kind::p2p_unmatched : Kind::communicator_cycle, Confidence::probable);
+    // Collectives of a communicator and its sends and receives run in the order of the calls, as one queue.
+    const Kind::Value kind = !one               ? Kind::communicator_cycle
+                             : comms.size() > 1 ? Kind::order_mismatch
+                                                : Kind::p2p_unmatched;
+    Candidate c = Start(group, kind, Confidence::probable);
     Finding& f = c.finding;
     for (int comm : comms) {
       if (!a_.AllSeen(comm)) f.set_confidence(Confidence::possible);
@@ -119,16 +122,21 @@ class DeadlockWriter : public StallWords {
     return true;
   }
 
+  struct Order {
+    int runs = -1, queued = -1;  // of the graph's communicators
+    int running = -1;            // node of what runs
+    int waiting = -1;            // node of what is queued behind it
+  };
   // Which communicator's operation each rank runs while the other's is queued behind it.
-  std::map<int, std::pair<int, int>> Orders(const RootGroup& group) const {
-    std::map<int, std::pair<int, int>> orders;
+  std::map<int, Order> Orders(const RootGroup& group) const {
+    std::map<int, Order> orders;
     for (int n : group.nodes) {
       const Node& node = a_.NodeAt(n);
       if (node.kind != Node::kOp) continue;
       for (int to : a_.result.next[n]) {
         const Node& other = a_.NodeAt(to);
         if (other.kind == Node::kOp && other.rank == node.rank && other.comm != node.comm) {
-          orders[node.rank] = {other.comm, node.comm};
+          orders[node.rank] = {other.comm, node.comm, to, n};
         }
       }
     }
@@ -137,7 +145,7 @@ class DeadlockWriter : public StallWords {
   std::set<int> OddRanks(const RootGroup& group) const {
     const auto orders = Orders(group);
     std::map<std::pair<int, int>, std::set<int>> camps;
-    for (const auto& [rank, order] : orders) camps[order].insert(rank);
+    for (const auto& [rank, order] : orders) camps[{order.runs, order.queued}].insert(rank);
     if (camps.size() != 2) return {};
     const auto& a = camps.begin()->second;
     const auto& b = camps.rbegin()->second;
@@ -150,22 +158,13 @@ class DeadlockWriter : public StallWords {
     size_t lines = 0;
     for (const auto& [rank, order] : Orders(group)) {
       if (++lines > 8) break;
-      const model::Member* m = a_.MemberIn(order.second, rank);
+      const model::Member* m = a_.MemberIn(order.queued, rank);
       if (m == nullptr || !m->has_record()) continue;
-      uint32_t row = 0;
-      for (int n : group.nodes) {
-        const Node& node = a_.NodeAt(n);
-        if (node.kind != Node::kOp || node.rank != rank || node.comm != order.second) continue;
-        for (const model::Op& op : m->ops) {
-          if (op.position() == node.position && op.p2p() == a_.input.comms[node.comm].p2p)
-            row = op.raw.row();
-        }
-      }
-      *f->add_evidence() = MemberEvidence(
-          job_, *m, row,
-          absl::StrCat(a_.RankName(rank), " runs an operation of ",
-                       a_.CommunicatorOf(order.first).Label(), " and has one of ",
-                       a_.CommunicatorOf(order.second).Label(), " queued behind it"));
+      const Node &running = a_.NodeAt(order.running), &waiting = a_.NodeAt(order.waiting);
+      *f->add_evidence() =
+          MemberEvidence(job_, *m, a_.RowOf(waiting),
+                         absl::StrCat(a_.RankName(rank), " runs ", a_.OpName(running), " and has ",
+                                      a_.OpName(waiting), " queued behind it"));
     }
   }
 };

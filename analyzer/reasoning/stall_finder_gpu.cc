@@ -198,6 +198,9 @@ class GpuWriter : public StallWords {
                                "; what its GPU has before it in its queue is not visible"));
     }
     a_.Describe(group, &c);
+    LeaveOutMembers(group.comm, &f);
+    const std::string host = OnlyHost(group.comm);
+    if (!host.empty()) f.mutable_who()->add_hosts(host);
     if (TimeAssumed(a_)) {
       // Every running job looks like this at any moment.
       c.stops_job = false;
@@ -208,9 +211,27 @@ class GpuWriter : public StallWords {
             "no edge with network steps tells more: a fault between GPUs, one GPU, different "
             "arguments or NCCL itself look alike");
     f.set_refuted_by("a rank that has not started the operation");
+    const std::string look = "nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm";
     SetNext(&f, "Compare arguments; look for Xid and NVLink errors on the GPUs of these ranks.",
-            "nvidia-smi nvlink -e; dmesg -T | grep -i -e xid -e nvrm");
+            host.empty() ? absl::StrCat(look, "  # on each host of these ranks")
+                         : absl::StrCat("ssh ", ShellHost(host), " '", look, "'"));
     return c;
+  }
+  // One of the members is why: none of them is said to wait only.
+  void LeaveOutMembers(int comm, Finding* f) const {
+    if (comm < 0) return;
+    const auto& members = a_.input.graph.comms[comm].ranks;
+    std::set<int> waiting(f->collateral().ranks().begin(), f->collateral().ranks().end());
+    for (int rank : a_.JobRanks({members.begin(), members.end()})) waiting.erase(rank);
+    f->mutable_collateral()->clear_ranks();
+    AddRanks(waiting, f->mutable_collateral()->mutable_ranks());
+  }
+  // The host on which all members are; empty: several, or not known.
+  std::string OnlyHost(int comm) const {
+    if (comm < 0) return "";
+    std::set<std::string> hosts;
+    for (int rank : a_.input.graph.comms[comm].ranks) hosts.insert(a_.input.graph.hosts[rank]);
+    return hosts.size() == 1 ? *hosts.begin() : "";
   }
 };
 

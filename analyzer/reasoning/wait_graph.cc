@@ -433,6 +433,9 @@ class Builder {
     for (const Message& m : op.messages) {
       if (m.peer != op.rank) LinkPartner(n, op, m);
     }
+    if (out_.next[n].empty()) {
+      for (int queued : QueuedPartners(op)) Link(n, queued);
+    }
     if (!out_.next[n].empty() || !op.progress.Before(Stage::kFinished)) return;
     if (op.group != 0) {
       Link(n, Make({.kind = Node::kGroupHub,
@@ -473,6 +476,19 @@ class Builder {
                   .unit = m.send ? "recv" : "send"}));
   }
 
+  // Messages that share a row and show no steps, as inside a host: with whom they are exchanged is known, and which of those have not
+  // begun theirs.
+  std::vector<int> QueuedPartners(const Participation& op) {
+    std::vector<int> queued;
+    if (!op.shared || op.progress.Reached(Stage::kFinished)) return queued;
+    for (int peer : in_.comms[op.comm].ranks) {
+      if (peer == op.rank || totals_.count({op.comm, peer, op.rank, true, 0}) + totals_.count({op.comm, peer, op.rank, false, 0}) == 0)
+        continue;
+      if (const int node = QueuedShared(op, peer); node >= 0) queued.push_back(node);
+    }
+    return queued;
+  }
+
   // `partner`: nullptr when it is over.
   void LinkMessageEdge(int n, const Participation& op, const Message& m,
                        const Participation* partner) {
@@ -504,7 +520,8 @@ class Builder {
     const size_t before = out_.next[n].size();
     for (Suspect& s : FindSuspects(query)) {
       for (int& e : s.edges) e = mine[e];
-      Link(n, SuspectNode(std::move(s)));
+      const int queued = s.kind == Suspect::kGpu && partner == nullptr ? QueuedShared(op, s.rank) : -1;
+      Link(n, queued >= 0 ? queued : SuspectNode(std::move(s)));
     }
     // One pair, one direction: the pivot is the GPU that owes, or the one that does not take.
     for (size_t i = 0; i < mine.size() && out_.next[n].size() == before; ++i) {
@@ -521,9 +538,24 @@ class Builder {
             Make(
                 {.kind = Node::kGroupHub, .comm = op.comm, .position = owner->group, .rank = gpu}));
       } else {
-        Link(n, GpuNode(gpu, op.comm, op.position));
+        const int queued = partner == nullptr ? QueuedShared(op, gpu) : -1;
+        Link(n, queued >= 0 ? queued : GpuNode(gpu, op.comm, op.position));
       }
     }
+  }
+  // The partner of a message that stands is in a row that several messages share: the oldest of that rank that has not started. Its
+  // GPU does not owe what is not its turn yet. -1: none.
+  int QueuedShared(const Participation& op, int rank) {
+    const auto it = of_rank_.find(rank);
+    if (rank == op.rank || it == of_rank_.end()) return -1;
+    const Participation* oldest = nullptr;
+    for (int i : it->second) {
+      const Participation& other = in_.ops[i];
+      if (!other.shared || other.comm != op.comm || other.progress.Reached(Stage::kFinished)) continue;
+      if (oldest == nullptr || other.position < oldest->position) oldest = &other;
+    }
+    if (oldest == nullptr || !oldest->progress.Before(Stage::kStarted)) return -1;
+    return OpNode(oldest->comm, oldest->rank, oldest->position);
   }
 
   // Of the open messages of one kernel: those that wait for something outside of it. Nothing: its
@@ -543,11 +575,15 @@ class Builder {
           const auto total = totals_.find({op.comm, m.peer, op.rank, !m.send, 0});
           const bool there = found != messages_.end()
                                  ? !in_.ops[found->second].progress.Before(Stage::kStarted)
-                                 : total != totals_.end() && total->second >= m.number;
+                                 : total != totals_.end() && total->second >= m.number && QueuedShared(op, m.peer) < 0;
           if (there) continue;
           Link(n, OpNode(op.comm, op.rank, op.position));
           outside = true;
           break;
+        }
+        if (!outside && !QueuedPartners(op).empty()) {
+          Link(n, OpNode(op.comm, op.rank, op.position));
+          outside = true;
         }
       }
     }

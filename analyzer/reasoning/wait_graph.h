@@ -74,6 +74,7 @@ struct Participation {
   Progress progress = {};
   std::vector<int> after = {};  // indices of participations of this rank that the GPU runs before
   std::vector<Message> messages = {};  // of a point-to-point operation
+  bool shared = false;                 // stands for several messages; those that have a partner are not in `messages`
   uint32_t group = 0;                  // point-to-point operations of one kernel; 0: alone
   bool stuck = true;                   // had no progress for the stall time: the search starts here
   Pattern pattern = Pattern::kOther;

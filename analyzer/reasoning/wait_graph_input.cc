@@ -45,7 +45,6 @@ class InputBuilder {
   void Run() {
     NumberRanks();
     for (const Communicator& c : job_.communicators) {
-      if (c.n_ranks < 2) continue;
       AddCommunicator(c, false);
       AddCommunicator(c, true);
     }

@@ -99,6 +99,7 @@ void AddMessages(const model::Job& job, const std::vector<int>& rank_of, int com
     if (p.comm != comm) continue;
     const Op& op = *out->ops[i].op;
     if (op.raw.tail_tasks() > 0) {
+      p.shared = true;
       AddSharedRow(job, c, out->ops[i].member, op, launched, rank_of, &p);
     } else if (const auto it = numbers.find(&op); it != numbers.end()) {
       graph::Message message = it->second;

@@ -42,7 +42,7 @@ std::string State(const model::Member& m, bool* open) {
   *open = first != nullptr;
   std::string text;
   if (m.raw->collectives() == 0 && m.raw->p2ps() == 0) {
-    text = "has entered nothing";
+    text = "nothing entered";
   } else if (m.raw->collectives() > 0) {
     text = absl::StrCat("entered #", m.collectives);
     if (newest != nullptr && newest->position() == m.collectives)

@@ -81,6 +81,10 @@ Fault AtCall(Task* task, const ncclComm* comm) {
     if (p.what == "twice") return Fault::kTwice;
     if (p.what == "swap") return Fault::kSwap;
     if (p.what == "wide") task->count *= 2;
+    if (p.what == "half") {
+      task->count /= 2;
+      for (Task::Message& m : task->messages) m.bytes /= 2;
+    }
     if (p.what == "type") task->type = ncclInt32;
     if (p.what == "root") task->root = (task->root + 1) % comm->n;
     if (p.what == "gather") {

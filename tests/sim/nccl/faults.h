@@ -11,7 +11,8 @@ namespace ringscope::sim {
 // that follow.
 //   absent   the host never calls: it sleeps        skip    the call is left out
 //   kill, stop, exit, segv                            the process, at the call
-//   late     the host calls `ms` later               wide    twice the count
+//   late     the host calls `ms` later               wide    twice the count (of a collective)
+//   half     half the count, of messages too
 //   type     int32 for float32                        gather  an all-gather instead
 //   queued   the kernel never starts                  stuck   it starts and never moves
 //   twice    the call is made twice                  swap     it is made behind the next one

@@ -26,6 +26,7 @@ constexpr Kind kKinds[] = {
     {"twice", "op", "", ""},
     {"swap", "op", "", ""},
     {"wide", "op", "", ""},
+    {"half", "op", "", ""},
     {"type", "op", "", ""},
     {"gather", "op", "", ""},
     {"root", "op", "", ""},

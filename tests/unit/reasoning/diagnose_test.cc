@@ -209,6 +209,41 @@ TEST_F(Ranking, StallExplainsTheEndOfWhoOnlyWaited) {
   }
 }
 
+TEST_F(Ranking, AProgramThatLeavesInOrderHadItsErrorForAReason) {
+  Candidate error = Make(Kind::error_reported, Class::kError, {2}, -1, 0);
+  error.layer = Layer::kProgram;
+  const auto left = [](int rank) {
+    Candidate c = Make(Kind::process_exited, Class::kLiveness, {rank});
+    c.left_in_order = true;
+    return c;
+  };
+  const Diagnosis same = Of({left(2), error});
+  EXPECT_THAT(Kinds(same), ElementsAre(Kind::error_reported, Kind::process_exited));
+  EXPECT_THAT(same.findings(0).explains(), ElementsAre(1u));
+  EXPECT_EQ(Of({left(1), error}).findings(0).kind(), Kind::process_exited) << "another rank's error is no reason of its own";
+}
+
+// What the kernel reported of a job whose ranks all finished, gave their communicators back and left.
+TEST_F(Ranking, AJobThatEndedInOrderGotOverWhatWasReported) {
+  Candidate fault = Make(Kind::error_reported, Class::kError, {1}, -1, 0);
+  fault.layer = Layer::kHardware;
+  EXPECT_EQ(Of({fault}).state(), State::hang) << "nobody has ended here";
+  for (const bool one_stays : {false, true}) {
+    Given() = {fault};
+    testing::JobBuilder b(2);
+    const auto w = b.Comm("world", {0, 1});
+    b.Finish(w, 3);
+    for (int r = 0; r < 2; ++r) {
+      if (one_stays && r == 1) continue;
+      b.Raw(w, r).set_finalized_ns(testing::OpBuilder::Ns(90));
+      b.Clean(r).Trace(r, trace::REASON_EXIT, 91);
+    }
+    const Diagnosis d = Diagnose(b.Build());
+    EXPECT_EQ(d.state(), one_stays ? State::hang : State::recovered);
+    EXPECT_EQ(d.findings(0).past(), !one_stays);
+  }
+}
+
 TEST_F(Ranking, PastIsBehindEverything) {
   Candidate past = Make(Kind::process_stopped, Class::kPast, {1}, 0, 0, false);
   EXPECT_EQ(Of({past}).state(), State::recovered);

@@ -185,5 +185,35 @@ TEST(Liveness, HalfHaltedInCreationAccusesNobody) {
     EXPECT_EQ(c.finding.kind(), Kind::undetermined);
 }
 
+// All finished what they called at second 10, and rank 2 was last seen at second 11.
+JobBuilder QuietAfter(double callback) {
+  JobBuilder b(4);
+  const testing::CommRef w = b.Comm("world", {0, 1, 2, 3});
+  for (int r = 0; r < 4; ++r) {
+    b.Coll(w, r, 1, 10).Finished();
+    b.Record(r).mutable_liveness()->set_last_callback_ns(testing::OpBuilder::Ns(r == 2 ? 10 : callback));
+  }
+  OneMachine(b, 4);
+  b.LastSeen(2, 11);
+  return b;
+}
+
+TEST(Liveness, GoneWhileTheOthersStandOutsideOfOperations) {
+  JobBuilder b = QuietAfter(12);
+  b.Saw(0, 2, trace::Sibling::GONE, 40);
+  const auto found = FindLiveness(b.Build());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].finding.kind(), Kind::process_exited);
+  EXPECT_THAT(found[0].finding.who().ranks(), ElementsAre(2));
+  EXPECT_THAT(found[0].finding.collateral().ranks(), ElementsAre(0, 1, 3));
+  EXPECT_TRUE(found[0].stops_job);
+}
+
+TEST(Liveness, GoneWhileTheOthersGoOnIsNoFinding) {
+  JobBuilder b = QuietAfter(99);
+  b.Saw(0, 2, trace::Sibling::GONE, 40);
+  EXPECT_THAT(FindLiveness(b.Build()), IsEmpty());
+}
+
 }  // namespace
 }  // namespace ringscope::reasoning

@@ -28,7 +28,7 @@ model::Job Quiet(double quiet_s, model::Life life) {
 }
 bool Said(const Diagnosis& d) {
   for (const Finding& f : d.findings()) {
-    if (f.kind() == Kind::undetermined && f.title().find("had been in NCCL") != std::string::npos) return true;
+    if (f.kind() == Kind::undetermined && f.title().find(" an operation of NCCL for at least ") != std::string::npos) return true;
   }
   return false;
 }
