@@ -20,9 +20,9 @@ void Look(const Question& question, Verdict* verdict) {
           absl::StrCat(Label(gpu), ": a memory row could not be remapped"),
           {"There is no spare row left for it: the GPU is due for replacement.", "drain the node; replace the GPU", "HW-06"});
     if (gpu.uncorrected_now() > 0)
-      verdict->Failed(
-          absl::StrCat(Label(gpu), ": ", gpu.uncorrected_now(), " uncorrectable memory errors since the driver was loaded"),
-          {"The next process that touches that memory dies (Xid 48, 94, 95).", reset, "HW-06"});
+      verdict->Failed(absl::StrCat(Label(gpu), ": ", Count(gpu.uncorrected_now(), "uncorrectable memory error"),
+                                   " since the driver was loaded"),
+                      {"The next process that touches that memory dies (Xid 48, 94, 95).", reset, "HW-06"});
     else if (gpu.remap_pending())
       verdict->Warning(absl::StrCat(Label(gpu), ": memory waits to be remapped at the next reset"),
                        {"Until then the bad row stays in use or is offline.", reset, "HW-06"});

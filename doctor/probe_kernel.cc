@@ -18,15 +18,18 @@ constexpr size_t kMostColumns = 400;
 
 struct Kind {
   node::KernelLine::Kind kind;
-  const char* pattern;  // device, number (either may be missing)
+  RE2 pattern;  // device, then a number where there is one
 };
-const Kind kKinds[] = {
-    {node::KernelLine::xid, R"(NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+))"},
-    {node::KernelLine::sxid, R"(SXid \(PCI:([0-9a-fA-F:.]+)\): (\d+))"},
-    {node::KernelLine::hung_task, R"(INFO: task ([^:]+):\d+ blocked for more than (\d+) seconds)"},
-    {node::KernelLine::pcie, R"(pcieport ([0-9a-f:.]+): .*(?:AER|PCIe Bus Error).*[Uu]ncorrect)"},
-    {node::KernelLine::oom, R"(Out of memory: Killed process \d+ \(([^)]*)\))"},
-};
+const auto& Kinds() {
+  static const Kind kinds[] = {
+      {node::KernelLine::xid, R"(NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+))"},
+      {node::KernelLine::sxid, R"(SXid \(PCI:([0-9a-fA-F:.]+)\): (\d+))"},
+      {node::KernelLine::hung_task, R"(INFO: task ([^:]+):\d+ blocked for more than (\d+) seconds)"},
+      {node::KernelLine::pcie, R"(pcieport ([0-9a-f:.]+): .*(?:AER|PCIe Bus Error).*[Uu]ncorrect)"},
+      {node::KernelLine::oom, R"(Out of memory: Killed process \d+ \(([^)]*)\))"},
+  };
+  return kinds;
+}
 
 absl::Status Kernel(const Place& place, node::Node* node) {
   supervisor::CollectOptions options;
@@ -37,12 +40,11 @@ absl::Status Kernel(const Place& place, node::Node* node) {
   if (!lines.ok()) return lines.status();
   std::map<std::tuple<int, int, std::string>, node::KernelLine> found;
   for (const std::string& line : *lines) {
-    for (const Kind& kind : kKinds) {
-      const RE2 pattern(kind.pattern);
+    for (const Kind& kind : Kinds()) {
       std::string device;
       int number = 0;
-      const bool matches = pattern.NumberOfCapturingGroups() == 2 ? RE2::PartialMatch(line, pattern, &device, &number)
-                                                                  : RE2::PartialMatch(line, pattern, &device);
+      const bool matches = kind.pattern.NumberOfCapturingGroups() == 2 ? RE2::PartialMatch(line, kind.pattern, &device, &number)
+                                                                       : RE2::PartialMatch(line, kind.pattern, &device);
       if (!matches) continue;
       if (kind.kind == node::KernelLine::hung_task) number = 0;
       const auto key = std::make_tuple(static_cast<int>(kind.kind), number, device);

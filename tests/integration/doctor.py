@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 BUILD, SOURCE = "", ""
-GPU_CHECKS = "gpus,nvlink,fabric,peers,pcie,clocks"
+GPU_CHECKS = "gpus,nvlink,fabric,peers,pcie,memory,clocks,processes"
 
 
 class Doctor(unittest.TestCase):
@@ -58,6 +58,14 @@ class Doctor(unittest.TestCase):
         self.assertIn("see: ringscope explain HW-02", first)
         page = subprocess.run([os.path.join(BUILD, "ringscope"), "explain", "HW-02"], capture_output=True, text=True, check=True)
         self.assertIn("HW-02", page.stdout)
+
+    def test_the_fabric_manager_was_not_started(self):
+        self.happens("".join(f"fabric {i} 1\n" for i in range(8)))
+        done = self.doctor(f"--only={GPU_CHECKS}")
+        self.assertEqual(1, done.returncode)
+        self.assertEqual(1, done.stdout.count("FAILED"))
+        self.assertEqual(8, done.stdout.count("fabric registration not started"))
+        self.assertIn("fix: systemctl restart nvidia-fabricmanager", done.stdout)
 
     def test_json(self):
         self.happens("lost 1\n")

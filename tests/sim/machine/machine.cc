@@ -167,12 +167,13 @@ class Reader {
       m.lane_gbytes = *rate;
       return "";
     }
-    static constexpr const char* kNamed[] = {"gpu", "nic", "nic_state", "lanes", "refuse", "multicast", "lost", "errors"};
+    static constexpr const char* kNamed[] = {"gpu",  "nic",    "nic_state", "lanes", "refuse", "multicast",
+                                             "lost", "errors", "fabric",    "pcie",  "clocks", "uncorrected", "processes"};
     if (std::none_of(std::begin(kNamed), std::end(kNamed), [&](const char* name) { return key == name; })) {
       return "there is no \"" + Shown(key) +
              "\"; lines begin with include, sm, lane, switch, product, gdr, nvls, gpu, nic, lanes, refuse, multicast, errors, "
              "nic_state, "
-             "lost (tests/sim/machine/README.md)";
+             "lost, fabric, pcie, clocks, uncorrected, processes (tests/sim/machine/README.md)";
     }
     if (words.size() < 2) return "it does not say of what";
     return Named(words);
@@ -231,6 +232,11 @@ class Reader {
       gpu->lost = true;
       return words.size() == 2 ? "" : "too much at its end";
     }
+    if (key == "fabric") return One(words, 2, 0, 3, &gpu->fabric);
+    if (key == "pcie") return One(words, 2, 1, 16, &gpu->pcie_width);
+    if (key == "clocks") return One(words, 2, 0, 0x1ff, &gpu->clock_reasons);
+    if (key == "uncorrected") return One(words, 2, 0, 1000000, &gpu->uncorrected);
+    if (key == "processes") return One(words, 2, 0, 1000, &gpu->processes);
     int link = 0, count = 0;
     if (words.size() != 4) return "errors takes a GPU, a link and a count";
     if (wrong = One({words[0], words[1], words[2]}, 2, 0, kMostLanes - 1, &link); !wrong.empty()) return wrong;

@@ -15,6 +15,7 @@ struct MachineGpu {
   int lanes = 0;                  // active, to NVSwitches
   bool multicast = true, lost = false;
   std::map<int, int> replays;  // of a link
+  int fabric = 3, pcie_width = 16, clock_reasons = 1, uncorrected = 0, processes = 0;  // what NVML answers
 };
 struct MachineNic {
   std::string name;

@@ -247,20 +247,34 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t
   if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (!gpu.machine.nvswitch) return NVML_ERROR_NOT_SUPPORTED;
   memset(info, 0, sizeof(*info));
-  info->state = 3;
+  info->state = static_cast<unsigned char>(gpu->fabric);
   return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned, unsigned, unsigned long long* count) {
-  return Answer(Of(device), count, 0);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned, unsigned long long* count) {
+  const Gpu gpu = Of(device);
+  return Answer(gpu, count, type == 1 && gpu.result == NVML_SUCCESS ? gpu->uncorrected : 0);
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons) {
-  return Answer(Of(device), reasons, 1);  // idle
+  const Gpu gpu = Of(device);
+  return Answer(gpu, reasons, gpu.result == NVML_SUCCESS ? gpu->clock_reasons : 0);
+}
+// Counts only: whoever wants to know who they are finds none.
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count, void*) {
+  const Gpu gpu = Of(device);
+  if (gpu.result != NVML_SUCCESS) return gpu.result;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(gpu->processes);
+  return room < *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons) {
   return nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
 }
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned* width) { return Answer(Of(device), width, 16); }
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned* width) {
+  const Gpu gpu = Of(device);
+  return Answer(gpu, width, gpu.result == NVML_SUCCESS ? gpu->pcie_width : 0);
+}
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned* width) { return Answer(Of(device), width, 16); }
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned* generation) {
   return nvmlDeviceGetMaxPcieLinkGeneration(device, generation);

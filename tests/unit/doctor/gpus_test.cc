@@ -240,7 +240,7 @@ TEST(MemoryCheck, ErrorsAndRows) {
   gpu->set_remap_failed(true);
   EXPECT_THAT(Said("memory", node),
               ElementsAre("failed memory: GPU 0 (0000:11:00.0): a memory row could not be remapped",
-                          "failed memory: GPU 0 (0000:11:00.0): 1 uncorrectable memory errors since the driver was loaded"));
+                          "failed memory: GPU 0 (0000:11:00.0): 1 uncorrectable memory error since the driver was loaded"));
 }
 
 TEST(ClocksCheck, Reasons) {

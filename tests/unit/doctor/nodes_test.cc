@@ -98,6 +98,27 @@ TEST(Nodes, OneLaneDownSinceTheBaseline) {
               ElementsAre("failed nvlink: GPU 3 (0000:61:00.0): 17 NVLinks active (down: 17) [18]"));
 }
 
+TEST(Nodes, TheFabricManagerWasNotStarted) {
+  StandIn node;
+  node.Hgx();
+  const node::Report report = Judged(node.Look("fabric 0 1\nfabric 5 2\n"));
+  EXPECT_THAT(Problems(report), ElementsAre("failed fabric: GPU 0 (0000:1b:00.0): fabric registration not started",
+                                            "failed fabric: GPU 5 (0000:c3:00.0): fabric registration in progress"));
+  EXPECT_EQ("FB-01", Named(report, "fabric").problems(0).entry());
+  ExpectAdvice(report);
+}
+
+TEST(Nodes, WhatElseNvmlTells) {
+  StandIn node;
+  node.Hgx();
+  const node::Report report = Judged(node.Look("pcie 1 8\nclocks 2 128\nuncorrected 3 1\nprocesses 4 2\n"));
+  EXPECT_THAT(Problems(report),
+              ElementsAre("failed clocks: GPU 2 (0000:52:00.0): power brake (slowdown from outside)",
+                          "failed memory: GPU 3 (0000:61:00.0): 1 uncorrectable memory error since the driver was loaded",
+                          "failed pcie: GPU 1 (0000:43:00.0): x8 of x16", "warning processes: 2 programs on GPU 4 already"));
+  ExpectAdvice(report);
+}
+
 TEST(Nodes, ALostGpu) {
   StandIn node;
   node.Hgx();
