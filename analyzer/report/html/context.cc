@@ -137,4 +137,28 @@ std::string Filled(std::string_view command, const Finding& finding, const Conte
   return out;
 }
 
+namespace {
+
+int Moment(const model::HardwareSnapshot& s) {
+  const auto has = [&](std::string_view word) { return s.label.find(word) != s.label.npos; };
+  if (has("before")) return 0;
+  return has("after") || has("later") ? 2 : 1;
+}
+
+}  // namespace
+
+std::vector<const model::HardwareSnapshot*> SnapshotsInOrder(const model::Job& job) {
+  std::vector<const model::HardwareSnapshot*> snapshots;
+  for (const model::HardwareSnapshot& s : job.evidence.hardware.snapshots) snapshots.push_back(&s);
+  // One order for all: stamps only where every one has the same clock.
+  const bool stamped = !snapshots.empty() && std::all_of(snapshots.begin(), snapshots.end(), [&](const auto* s) {
+    return s->time.known() && s->time.clock == snapshots[0]->time.clock;
+  });
+  std::stable_sort(snapshots.begin(), snapshots.end(), [&](const auto* a, const auto* b) {
+    if (stamped && a->time.ns != b->time.ns) return a->time.ns < b->time.ns;
+    return Moment(*a) < Moment(*b);
+  });
+  return snapshots;
+}
+
 }  // namespace ringscope::report::html

@@ -61,6 +61,9 @@ void Chip(std::string_view tone, std::string_view text, Writer* out);
 // shell takes as they are; the rest stays to be filled in.
 std::string Filled(std::string_view command, const Finding& finding, const Context& c);
 
+// Tools' outputs, oldest first: by their stamps where these compare, else by what their names say ("before", "after").
+std::vector<const model::HardwareSnapshot*> SnapshotsInOrder(const model::Job& job);
+
 // How many lines stand before and behind a cited one.
 inline constexpr uint32_t kAround = 3;
 

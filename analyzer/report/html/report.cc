@@ -10,8 +10,8 @@ namespace ringscope::report::html {
 
 std::string RenderReport(const Diagnosis& diagnosis, const model::Job& job, const Lines& lines) {
   const Context c(diagnosis, job, lines);
-  const Section sections[] = {RingSection(c),     ProgressSection(c),  EvidenceSection(c),
-                              FindingsSection(c), CatalogueSection(c), InputsSection(c)};
+  const Section sections[] = {RingSection(c),   ProgressSection(c), TimelineSection(c),  CountersSection(c), EvidenceSection(c),
+                              FabricSection(c), FindingsSection(c), CatalogueSection(c), InputsSection(c)};
   Page page;
   page.title =
       absl::StrCat(StateWord(diagnosis.state()), ": ", c.first != nullptr ? c.first->title() : StateMeaning(diagnosis.state()));
