@@ -50,7 +50,7 @@ fi
 # Only what the library needs: whatever else is missing in there is missed by nothing.
 rm -rf --one-file-system "$root/src" "$root/build"
 mkdir -p "$root/src/tests"
-cp -r CMakeLists.txt cmake recorder plugin release bench "$root/src"
+cp -r CMakeLists.txt cmake recorder plugin preload release bench "$root/src"
 cp -r tests/interface "$root/src/tests"
 if [ -n "${RINGSCOPE_OWN_MOUNTS:-}" ]; then
   mount -t proc proc "$root/proc"  || echo "release/build.sh: no /proc in the root: not allowed to mount it"
@@ -66,7 +66,7 @@ if ! { in_root cmake -S /src -B /build -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_LI
 fi
 in_root /build/smoke /build/libringscope.so
 in_root /build/interface_model --callbacks 3000000
-cp "$root/build/libringscope.so" "$out/"
+cp "$root/build/libringscope.so" "$root/build/libringscope-newer.so" "$out/"
 ln -sf libringscope.so "$out/libnccl-profiler-ringscope.so"
 RINGSCOPE_GLIBC_LIMIT=2.17 python3 -B tests/rules/binary_rules.py "$out/libringscope.so"
 echo "release/build.sh: $out/libringscope.so is good"

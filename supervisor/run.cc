@@ -17,6 +17,7 @@
 #include <set>
 
 #include "supervisor/collect.h"
+#include "supervisor/early_end.h"
 #include "supervisor/flight_watch.h"
 #include "supervisor/turn.h"
 
@@ -90,6 +91,7 @@ class Run {
       if (before_it > 0) kill(before_it, SIGKILL), waitpid(before_it, nullptr, 0);
       Settle();
       CopyTheDead();
+      NoteFailure();
     } else if (child_ > 0) {
       waitpid(child_, nullptr, 0);
     }
@@ -183,6 +185,14 @@ class Run {
         result_.notes.push_back("could not be copied out: " + why_not);
       }
     }
+  }
+
+  // A command that met a mistake in its arguments leaves no record: without a word of its end there would be nothing to read.
+  void NoteFailure() {
+    const bool failed = WIFEXITED(result_.status) && WEXITSTATUS(result_.status) != 0;
+    if (!failed || !options_.evidence || !options_.recording || result_.processes > 0) return;
+    if (LeftATrace(options_.directory, options_.run, began_ns_)) return;
+    NoteEarlyEnd(options_.directory, options_.environment, WEXITSTATUS(result_.status));
   }
 
   const RunOptions& options_;

@@ -13,6 +13,7 @@ struct RunOptions {
   std::map<std::string, std::string> environment;  // whole
   std::string flight_directory;                    // where its processes keep their flight files
   std::string directory;                           // evidence goes there
+  bool recording = true;  // the command's processes are recorded, if they use NCCL
   std::string run;                                 // RINGSCOPE_RUN of its processes
   bool evidence = true;                            // collect from the machine at the start and when a process stalls
   double collector_seconds = 10;                   // that one collector may take

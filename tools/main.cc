@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/man_page.h"
 #include "tools/nearest.h"
 
 namespace ringscope::tools {
@@ -15,32 +17,37 @@ namespace {
 
 const Command* const kCommands[] = {&kRun, &kDiagnose, &kDiff, &kShow, &kExplain, &kSnapshot, &kDoctor, &kEnv};
 
-void PrintHelp(FILE* to) {
-  fprintf(to,
-          "ringscope reads what Ringscope recorded of a distributed GPU job and says who failed "
-          "first.\n"
-          "\n"
-          "usage: ringscope COMMAND ...      `ringscope COMMAND --help` says more\n"
-          "\n");
-  for (const Command* c : kCommands) fprintf(to, "  %-10s %s\n", c->name, c->summary);
-  fprintf(to,
-          "\n"
-          "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job "
-          "(NCCL >= 2.23). Each process\n"
-          "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes "
-          "traces to RINGSCOPE_DIR when\n"
-          "an operation stalls and at its end. Then: ringscope diagnose DIR...\n"
-          "\n"
-          "exit codes\n"
-          "   0  nothing wrong found (or what was wrong is over)\n"
-          "   1  a fault was found\n"
-          "   2  something is wrong and the evidence does not say what\n"
-          "  64  wrong usage\n"
-          "  65  input damaged or not usable, nothing could be read\n"
-          "  66  input missing or unreadable\n"
-          "  70  internal error\n"
-          "\n"
-          "environment: NO_COLOR turns colour off. `ringscope --version` prints the version.\n");
+std::string Help() {
+  std::string help =
+      "ringscope reads what Ringscope recorded of a distributed GPU job and says who failed "
+      "first.\n"
+      "\n"
+      "usage: ringscope COMMAND ...      `ringscope COMMAND --help` says more\n"
+      "\n";
+  for (const Command* c : kCommands) {
+    std::string name = c->name;
+    name.resize(std::max<size_t>(name.size(), 10), ' ');
+    help += "  " + name + " " + c->summary + "\n";
+  }
+  help +=
+      "\n"
+      "To record: set NCCL_PROFILER_PLUGIN to libringscope.so in the environment of the job "
+      "(NCCL >= 2.23). Each process\n"
+      "keeps a flight file in RINGSCOPE_FLIGHT_DIR that survives whatever ends it, and writes "
+      "traces to RINGSCOPE_DIR when\n"
+      "an operation stalls and at its end. Then: ringscope diagnose DIR...\n"
+      "\n"
+      "exit codes\n"
+      "   0  nothing wrong found (or what was wrong is over)\n"
+      "   1  a fault was found\n"
+      "   2  something is wrong and the evidence does not say what\n"
+      "  64  wrong usage\n"
+      "  65  input damaged or not usable, nothing could be read\n"
+      "  66  input missing or unreadable\n"
+      "  70  internal error\n"
+      "\n"
+      "environment: NO_COLOR turns colour off. `ringscope --version` prints the version.\n";
+  return help;
 }
 
 void PrintHelp(const Command& c) {
@@ -57,7 +64,7 @@ void PrintHelp(const Command& c) {
 
 int Main(const std::vector<std::string>& words) {
   if (words.empty()) {
-    PrintHelp(stderr);
+    fputs(Help().c_str(), stderr);
     return kUsage;
   }
   if (words[0] == "--version" || words[0] == "version") {
@@ -68,8 +75,22 @@ int Main(const std::vector<std::string>& words) {
     for (const Command* c : kCommands) {
       if (words.size() > 1 && words[1] == c->name) return PrintHelp(*c), kNothingWrong;
     }
-    PrintHelp(stdout);
+    fputs(Help().c_str(), stdout);
     return kNothingWrong;
+  }
+  // For the build: the manual pages.
+  if (words[0].rfind("--man=", 0) == 0 && words.size() == 1) {
+    const std::string name = words[0].substr(6);
+    if (name == "ringscope") {
+      fputs(ManPage({std::begin(kCommands), std::end(kCommands)}, Help(), RINGSCOPE_VERSION).c_str(), stdout);
+      return kNothingWrong;
+    }
+    for (const Command* c : kCommands) {
+      if (name == std::string("ringscope-") + c->name)
+        return fputs(ManPage(*c, RINGSCOPE_VERSION).c_str(), stdout), kNothingWrong;
+    }
+    fprintf(stderr, "ringscope: no manual page %s: there are ringscope and ringscope-COMMAND\n", name.c_str());
+    return kUsage;
   }
   std::vector<std::string> names = {"--help", "--version"};
   for (const Command* c : kCommands) {

@@ -69,11 +69,13 @@ int Run(const Arguments& arguments) {
     const supervisor::JobEnvironment environment =
         supervisor::EnvironmentFor(variables, doors, *library, options.directory, options.run);
     options.environment = environment.variables;
+    options.recording = doors.plugin || doors.preload;
     for (const std::string& note : environment.notes) fprintf(stderr, "ringscope run: %s\n", report::Printable(note).c_str());
   } else {
     // The job matters more than its record.
     fprintf(stderr, "ringscope run: nothing will be recorded: %s\n", report::Printable(std::string(loads.message())).c_str());
     options.environment = variables;
+    options.recording = false;
   }
   recorder::Settings settings;
   recorder::ReadSettings(&settings, SayNothing);

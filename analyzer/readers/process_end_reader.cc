@@ -79,7 +79,8 @@ class ProcessEnds : public LineReader {
   bool Line(const TextLine& line) override {
     model::ProcessEnd end;
     end.by.host = line.by.host;
-    if (Srun(line.text, &end) || Mpi(line.text, &end) || Python(line.text, &end) || Kubernetes(line.text, &end)) {
+    if (Own(line.text, &end) || Srun(line.text, &end) || Mpi(line.text, &end) || Python(line.text, &end) ||
+        Kubernetes(line.text, &end)) {
       end.text = QuoteOf(line.quote);
       end.where = line.where;
       end.time = line.time;
@@ -90,6 +91,19 @@ class ProcessEnds : public LineReader {
   }
 
  private:
+  // `ringscope run`, of a command that failed before NCCL (supervisor/early_end.h).
+  static bool Own(std::string_view text, model::ProcessEnd* end) {
+    static const RE2& own = *new RE2(R"(ringscope run: (?:rank (\d{1,7}): )?the command ended with exit code (\d{1,3}), )"
+                                     R"(and none of its processes left a record of a communicator)");
+    std::string rank;
+    int64_t status = 0;
+    if (!RE2::FullMatch(Piece(text), own, &rank, &status)) return false;
+    end->source = "ringscope run";
+    SetStatus(status, end);
+    if (!rank.empty()) end->ranks = {std::stoi(rank)};
+    return true;
+  }
+
   // srun: error: node7: tasks 0-3: Exited with exit code 1
   static bool Srun(std::string_view text, model::ProcessEnd* end) {
     static const RE2& task = *new RE2(R"(srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,400}): (.{1,200})$)");
@@ -198,7 +212,8 @@ class ProcessEnds : public LineReader {
 
 const RegisterReader kRegister(LineReaderType{
     "ends of processes",
-    {R"(srun: error: \S+: tasks? [\d,-]+: )", R"(noticed that process rank \d+ with PID)", R"(RANK \d+ PID \d+ RUNNING AT)",
+    {R"(^ringscope run: .*the command ended with exit code \d)",
+     R"(srun: error: \S+: tasks? [\d,-]+: )", R"(noticed that process rank \d+ with PID)", R"(RANK \d+ PID \d+ RUNNING AT)",
      R"(MPI_ABORT was invoked on rank \d)", R"(ProcessExitedException: process \d+ terminated)", R"(died with <Signals\.SIG)",
      R"(exits with return code = -?\d)", R"(^\s*[Rr]eason:\s+\S)", R"(^\s*(?:Exit Code|exitCode):\s+\d)", R"(^Name:\s+[\w.-]+\s*$)",
      R"(\d+/\d+\s+(?:OOMKilled|Evicted|NodeLost|ContainerStatusUnknown)\s)"},

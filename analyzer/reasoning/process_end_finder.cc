@@ -206,6 +206,34 @@ void FindKills(const model::Job& job, std::vector<Candidate>* found) {
   found->push_back(Put(job, std::move(ends), std::move(candidate)));
 }
 
+// Where this says that a command ended, it found no record of a communicator either.
+constexpr std::string_view kOwnSource = "ringscope run";
+
+// Nothing was recorded because nothing came as far as NCCL; `ringscope run` saw the ends.
+Candidate BeforeNccl(const model::Job& job) {
+  Ends ends;
+  std::set<int> codes;
+  for (const model::ProcessEnd& end : job.evidence.work.ends) {
+    if (end.source != kOwnSource) continue;
+    ends.Add(end);
+    codes.insert(end.exit_code);
+  }
+  std::string with;
+  for (const int code : codes) absl::StrAppend(&with, with.empty() ? "" : ", ", code);
+  Candidate candidate = Say(
+      Kind::undetermined, Confidence::possible, Layer::kReport,
+      absl::StrCat("No communicator was created as far as is recorded: ", ends.ends.size(),
+                   ends.ends.size() == 1 ? " command" : " commands",
+                   ends.ranks.empty() ? "" : absl::StrCat(" (", model::RanksText({ends.ranks.begin(), ends.ranks.end()}), ")"),
+                   " ended with exit code ", with, "; why is not in these files"),
+      "");
+  for (size_t i = 0; i < ends.ends.size() && i < 4; ++i) Cite(job, ends.ends[i]->where, ends.ends[i]->text, &candidate.finding);
+  candidate.finding.set_refuted_by("a record of one of these processes: another folder than the one that was read");
+  SetNext("What these commands printed last: usage errors, missing files and exceptions end a program before NCCL.",
+          "tail -n 30 <the log of each rank>", &candidate.finding);
+  return candidate;
+}
+
 // torchelastic names a process that ended first, and nothing here says why.
 void FindUnexplained(const model::Job& job, std::vector<Candidate>* found) {
   const model::ProcessEnd* first = nullptr;
@@ -216,6 +244,10 @@ void FindUnexplained(const model::Job& job, std::vector<Candidate>* found) {
   if (first == nullptr || !job.evidence.work.timeouts.empty()) return;
   for (const Raised& raised : RaisedIn(job)) {
     if (IsOwn(raised.nature)) return;
+  }
+  if (first->source == kOwnSource && job.processes.empty() && job.communicators.empty()) {
+    found->push_back(BeforeNccl(job));
+    return;
   }
   Ends ends;
   ends.Add(*first);

@@ -89,6 +89,20 @@ def main():
     check(len(os.listdir(os.path.join(evidence, "flight"))) == 2, "both flight files are kept")
     verdict = subprocess.run([job.tool, "diagnose", "--format=json", evidence], capture_output=True, text=True, check=False)
     check(verdict.returncode == 1 and '"host_blocked"' in verdict.stdout, f"the verdict: {verdict.stdout[:600]}")
+    # Commands that fail before NCCL leave no record; that they did is told all the same. A command that succeeds leaves nothing.
+    early = os.path.join(job.root, "early")
+    for rank in range(3):
+        env = job.environment(False, RANK=str(rank), WORLD_SIZE="3")
+        failed = subprocess.run([job.tool, "run", f"--dir={early}", "--", "/bin/sh", "-c", "exit 64"], env=env, capture_output=True, text=True, check=False)
+        check(failed.returncode == 64 and failed.stderr == "", f"a usage error: {failed}")
+    subprocess.run([job.tool, "run", f"--dir={early}", "--", "/bin/true"], env=job.environment(False), check=True)
+    check(len([n for n in os.listdir(os.path.join(early, "evidence")) if ".end." in n]) == 3, f"a file for each: {os.listdir(os.path.join(early, 'evidence'))}")
+    said = subprocess.run([job.tool, "diagnose", "--format=json", early], capture_output=True, text=True, check=False)
+    check(said.returncode == 2 and '"state": "unknown"' in said.stdout.replace('":"', '": "') and
+          "No communicator was created as far as is recorded: 3 commands (ranks 0-2) ended with exit code 64" in said.stdout, f"no all-clear: {said}")
+    lost = subprocess.run([job.tool, "run", f"--dir={job.root}/lost", "--preload=no", "--plugin=no", "--", "/bin/sh", "-c", "exit 3"],
+                          env=job.environment(False), capture_output=True, text=True, check=False)
+    check(lost.returncode == 3 and not os.path.exists(f"{job.root}/lost/evidence"), f"who records nothing concludes nothing: {lost}")
     print("ringscope run: status, output, signals, environment, evidence")
 
 

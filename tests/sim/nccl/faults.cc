@@ -41,7 +41,7 @@ void OfTheProcess(const PlannedFault& p) {
   if (p.what == "kill") raise(SIGKILL);
   if (p.what == "stop") raise(SIGSTOP);
   if (p.what == "segv") raise(SIGSEGV);
-  if (p.what == "exit") exit(0);
+  if (p.what == "exit") exit(p.code);
   if (p.what == "late") std::this_thread::sleep_for(std::chrono::milliseconds(p.ms));
 }
 

@@ -10,7 +10,7 @@ namespace ringscope::sim {
 // What befalls the op-th operation (from 1, all calls of the process that move data) of the rank of the job; "op=10+": it and all
 // that follow.
 //   absent   the host never calls: it sleeps        skip    the call is left out
-//   kill, stop, exit, segv                            the process, at the call
+//   kill, stop, segv, exit                            the process, at the call; exit with `code` (0)
 //   late     the host calls `ms` later               wide    twice the count (of a collective)
 //   half     half the count, of messages too
 //   type     int32 for float32                        gather  an all-gather instead

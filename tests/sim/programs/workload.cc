@@ -44,7 +44,7 @@ int Number(const char* name, int otherwise, int least, int most) {
 }
 
 struct Job {
-  int n = Number("WORLD_SIZE", 1, 1, 65536), rank = Number("RANK", 0, 0, n - 1), per_host = Number("LOCAL_WORLD_SIZE", 1, 1, n),
+  int n = Number("WORLD_SIZE", 1, 1, 65536), rank = Number("RANK", 0, 0, n - 1), per_host = Number("LOCAL_WORLD_SIZE", n, 1, n),
       local = Number("LOCAL_RANK", 0, 0, per_host - 1);
   ncclComm_t world = nullptr, inside = nullptr, across = nullptr;
   cudaStream_t stream = nullptr;

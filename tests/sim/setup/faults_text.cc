@@ -19,7 +19,7 @@ constexpr Kind kKinds[] = {
     {"absent", "op init", "", ""},
     {"kill", "op init at", "", ""},
     {"stop", "op init at", "", ""},
-    {"exit", "op init at", "", ""},
+    {"exit", "op init at", "code", ""},
     {"segv", "op init at", "", ""},
     {"late", "op init", "ms", "ms"},
     {"skip", "op", "", ""},
@@ -73,9 +73,9 @@ struct Number {
 constexpr Number kNumbers[] = {
     {"rank", &PlannedFault::rank, 0, 65535}, {"ms", &PlannedFault::ms, 0, 3600000},   {"gpu", &PlannedFault::gpu, 0, 63},
     {"link", &PlannedFault::link, 0, 17},    {"left", &PlannedFault::left, 0, 18},    {"nic", &PlannedFault::nic, 0, 63},
-    {"to", &PlannedFault::to, 0, 65535},     {"error", &PlannedFault::error, 1, 999},
+    {"to", &PlannedFault::to, 0, 65535},     {"error", &PlannedFault::error, 1, 999}, {"code", &PlannedFault::code, 0, 255},
 };
-constexpr const char* kKeys = "rank, op, init, at, do, ms, gpu, link, left, nic, to, error";
+constexpr const char* kKeys = "rank, op, init, at, do, ms, gpu, link, left, nic, to, error, code";
 
 // One fault; what is wrong with it, or "".
 std::string Read(const std::string& text, PlannedFault* fault) {

@@ -14,7 +14,7 @@ struct PlannedFault {
   double at = 0;              // or this
   bool onwards = false;       // "op=10+"
   std::string what;
-  int ms = -1, gpu = -1, link = 0, left = 0, nic = 0, to = -1, error = 700;
+  int ms = -1, gpu = -1, link = 0, left = 0, nic = 0, to = -1, error = 700, code = 0;
   int number = 0;    // its place in the text, from 1
   std::string text;  // its own words
 };

@@ -44,6 +44,22 @@ TEST(ProcessEnd, LaunchersAndSchedulers) {
   EXPECT_EQ(ends[8].signal, 6);
 }
 
+TEST(ProcessEnd, CommandsThatRingscopeRunSawFail) {
+  const auto evidence = Read(
+      "ringscope run: rank 7: the command ended with exit code 64, and none of its processes left a record of a communicator\n"
+      "ringscope run: the command ended with exit code 137, and none of its processes left a record of a communicator\n"
+      "ringscope run: rank x: the command ended with exit code 1, and none of its processes left a record of a communicator\n"
+      "ringscope run: the command ended with exit code 1\n",
+      "node1.end.77.command.txt");
+  const auto& ends = evidence.work.ends;
+  ASSERT_THAT(ends, SizeIs(2));
+  EXPECT_EQ(ends[0].exit_code, 64);
+  EXPECT_THAT(ends[0].ranks, ElementsAre(7));
+  EXPECT_EQ(ends[0].by.host, "node1");
+  EXPECT_EQ(ends[1].signal, 9);
+  EXPECT_THAT(ends[1].ranks, SizeIs(0));
+}
+
 TEST(ProcessEnd, Kubernetes) {
   const auto evidence = Read(
       "Name:         train-worker-2\n"
