@@ -71,6 +71,8 @@ const node::Gpu* Same(const node::Node* node, const node::Gpu& gpu) {
   return nullptr;
 }
 
+bool OfThisNode(const Question& question) { return question.before != nullptr && question.before->host() == question.now.host(); }
+
 std::string Setting(const node::Node& node, const std::string& name) {
   const auto found = node.settings().find(name);
   return found == node.settings().end() ? "" : found->second;

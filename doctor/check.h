@@ -71,6 +71,8 @@ bool HasGpu(const node::Node& node);
 std::string Label(const node::Gpu& gpu);
 // The same GPU, of another time: by its PCI address, or by its index where that is not told.
 const node::Gpu* Same(const node::Node* node, const node::Gpu& gpu);
+// Whether the baseline is of this very node, not of another one of its kind.
+bool OfThisNode(const Question& question);
 // "" when it is not set.
 std::string Setting(const node::Node& node, const std::string& name);
 // "1.5 GiB".

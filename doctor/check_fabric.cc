@@ -43,7 +43,7 @@ void Look(const Question& question, Verdict* verdict) {
     } else if (fabric.status() != 0) {
       verdict->Failed(absl::StrCat(Label(gpu), ": fabric registration ended with: ", fabric.status_words()),
                       {"Its links are up and yet carry no traffic between GPUs: NCCL goes over PCIe, or fails.", kFix, "FB-02"});
-    } else if (before != nullptr && before->has_fabric() &&
+    } else if (before != nullptr && OfThisNode(question) && before->has_fabric() &&
                (before->fabric().cluster() != fabric.cluster() || before->fabric().clique() != fabric.clique())) {
       verdict->Warning(absl::StrCat(Label(gpu), ": clique ", fabric.clique(), " of ", fabric.cluster()),
                        {"In another NVLink domain or partition than before, it does not reach the GPUs that it reached.",

@@ -69,7 +69,8 @@ void Look(const Question& question, Verdict* verdict) {
                       Count(static_cast<size_t>(question.before->gpus_size()), "GPU"));
     for (const node::Gpu& gpu : now.gpus()) {
       const node::Gpu* before = Same(question.before, gpu);
-      if (before != nullptr && !gpu.uuid().empty() && !before->uuid().empty() && gpu.uuid() != before->uuid())
+      if (before != nullptr && OfThisNode(question) && !gpu.uuid().empty() && !before->uuid().empty() &&
+          gpu.uuid() != before->uuid())
         verdict->Warning(absl::StrCat(Label(gpu), " is another one: ", gpu.uuid()),
                          {"It was replaced, or the GPUs are in another order; take a new baseline when that was meant.",
                           "ringscope doctor --save FILE", "HW-05"},

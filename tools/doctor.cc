@@ -145,7 +145,7 @@ const Command kDoctor = {
      {"quiet", {"yes", "no"}, "no", "print only what is wrong"},
      {"seconds", {}, "10", "that one question to the machine may take", "SECONDS"},
      {"library", {}, "", "libringscope.so; default: beside this program, or in ../lib", "FILE"},
-     {"dir", {}, "", "where a job's traces would go; default: RINGSCOPE_DIR", "DIR"},
+     {"dir", {}, "", "where a job's traces would go: a file is made and removed there; default: RINGSCOPE_DIR", "DIR"},
      ColourFlag()},
     Run};
 

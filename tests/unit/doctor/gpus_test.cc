@@ -243,18 +243,18 @@ TEST(MemoryCheck, ErrorsAndRows) {
                           "failed memory: GPU 0 (0000:11:00.0): 1 uncorrectable memory error since the driver was loaded"));
 }
 
-TEST(ClocksCheck, Reasons) {
+TEST(ThrottleCheck, Reasons) {
   node::Node node = Gpus(1, 0);
-  EXPECT_EQ(node::Report::could_not_tell, StatusOf("clocks", node));
+  EXPECT_EQ(node::Report::could_not_tell, StatusOf("throttle", node));
   const auto with = [&](uint64_t reasons) {
     node.mutable_gpus(0)->set_clock_reasons(reasons);
-    return Said("clocks", node);
+    return Said("throttle", node);
   };
   for (const uint64_t harmless : {0x0, 0x1, 0x2, 0x4, 0x10, 0x100}) EXPECT_THAT(with(harmless), IsEmpty()) << harmless;
-  EXPECT_THAT(with(0x88), ElementsAre("failed clocks: GPU 0 (0000:11:00.0): power brake (slowdown from outside)"));
-  EXPECT_THAT(with(0x48), ElementsAre("failed clocks: GPU 0 (0000:11:00.0): thermal slowdown by hardware"));
-  EXPECT_THAT(with(0x8), ElementsAre("failed clocks: GPU 0 (0000:11:00.0): slowdown by hardware"));
-  EXPECT_THAT(with(0x20), ElementsAre("warning clocks: GPU 0 (0000:11:00.0): thermal slowdown by the driver"));
+  EXPECT_THAT(with(0x88), ElementsAre("failed throttle: GPU 0 (0000:11:00.0): power brake (slowdown from outside)"));
+  EXPECT_THAT(with(0x48), ElementsAre("failed throttle: GPU 0 (0000:11:00.0): thermal slowdown by hardware"));
+  EXPECT_THAT(with(0x8), ElementsAre("failed throttle: GPU 0 (0000:11:00.0): slowdown by hardware"));
+  EXPECT_THAT(with(0x20), ElementsAre("warning throttle: GPU 0 (0000:11:00.0): thermal slowdown by the driver"));
 }
 
 TEST(ProcessesCheck, Remains) {

@@ -98,6 +98,18 @@ TEST(Nodes, OneLaneDownSinceTheBaseline) {
               ElementsAre("failed nvlink: GPU 3 (0000:61:00.0): 17 NVLinks active (down: 17) [18]"));
 }
 
+TEST(Nodes, TheBaselineOfAnotherNodeOfItsKind) {
+  StandIn node;
+  node.Hgx();
+  node::Node other = node.Look();
+  other.set_host("node8");
+  for (node::Gpu& gpu : *other.mutable_gpus()) {
+    gpu.set_uuid(gpu.uuid() + "8");
+    gpu.mutable_fabric()->set_clique(8);
+  }
+  EXPECT_THAT(Problems(Judged(node.Look(), &other)), IsEmpty());
+}
+
 TEST(Nodes, TheFabricManagerWasNotStarted) {
   StandIn node;
   node.Hgx();
@@ -113,9 +125,9 @@ TEST(Nodes, WhatElseNvmlTells) {
   node.Hgx();
   const node::Report report = Judged(node.Look("pcie 1 8\nclocks 2 128\nuncorrected 3 1\nprocesses 4 2\n"));
   EXPECT_THAT(Problems(report),
-              ElementsAre("failed clocks: GPU 2 (0000:52:00.0): power brake (slowdown from outside)",
-                          "failed memory: GPU 3 (0000:61:00.0): 1 uncorrectable memory error since the driver was loaded",
-                          "failed pcie: GPU 1 (0000:43:00.0): x8 of x16", "warning processes: 2 programs on GPU 4 already"));
+              ElementsAre("failed memory: GPU 3 (0000:61:00.0): 1 uncorrectable memory error since the driver was loaded",
+                          "failed pcie: GPU 1 (0000:43:00.0): x8 of x16", "warning processes: 2 programs on GPU 4 already",
+                          "failed throttle: GPU 2 (0000:52:00.0): power brake (slowdown from outside)"));
   ExpectAdvice(report);
 }
 

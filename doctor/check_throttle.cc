@@ -34,7 +34,7 @@ void Look(const Question& question, Verdict* verdict) {
   verdict->Seen(absl::StrCat("no slowdown by heat or power on ", Count(told, "GPU")));
 }
 
-const RegisterCheck kRegister({"clocks", "no GPU is slowed down by heat or power", Look});
+const RegisterCheck kRegister({"throttle", "no GPU is slowed down by heat or power", Look});
 
 }  // namespace
 }  // namespace ringscope::doctor
