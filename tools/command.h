@@ -39,6 +39,7 @@ struct Command {
 
 extern const Command kDiagnose;
 extern const Command kDiff;
+extern const Command kScrub;
 extern const Command kShow;
 extern const Command kRun;
 extern const Command kSnapshot;

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analyzer/ingest/cited_lines.h"
 #include "analyzer/ingest/collect.h"
@@ -18,6 +21,7 @@
 #include "analyzer/report/text.h"
 #include "tools/command.h"
 #include "tools/progress.h"
+#include "tools/scrub_session.h"
 
 namespace ringscope::tools {
 namespace {
@@ -61,12 +65,13 @@ int WriteFile(const std::string& path, const std::string& out) {
 
 // Nothing to reason about: says why, and which of the two it is. Who asked for JSON gets an object
 // all the same.
-int NoRecords(const ingest::Collected& collected, bool json) {
+int NoRecords(const ingest::Collected& collected, bool json, ScrubSession* scrub) {
   if (json) {
     Diagnosis nothing;
     nothing.set_state(State::unknown);
     nothing.set_summary("No Ringscope record could be read.");
     for (const auto& sentence : collected.Sentences()) nothing.add_not_seen(sentence);
+    if (scrub != nullptr) scrub->Message(&nothing);
     if (const int failed = PrintJson(nothing); failed != 0) return failed;
   }
   for (const auto& sentence : collected.Sentences())
@@ -99,32 +104,56 @@ int Run(const Arguments& arguments) {
         "ringscope diagnose: give files or directories; `ringscope diagnose --help` says which\n");
     return kUsage;
   }
+  std::vector<std::string> paths = arguments.positional();
+  const bool html = arguments.Get("format") == "html";
+  std::string html_file = arguments.Get("html");
+  if (!html_file.empty()) html_file = std::filesystem::absolute(html_file).string();
+  std::unique_ptr<ScrubSession> scrub;
+  if (arguments.Get("scrubbed") == "yes") {
+    if (std::find(arguments.positional().begin(), arguments.positional().end(), "-") != arguments.positional().end()) {
+      fprintf(stderr, "ringscope diagnose: --scrubbed reads twice, which standard input cannot; save the paste to a file\n");
+      return kUsage;
+    }
+    scrub = std::make_unique<ScrubSession>();
+    if (!scrub->Open("diagnose", arguments.Get("map"), "")) return kUsage;
+    scrub->Learn(arguments.positional(), "");
+    // A page shows what the model holds, lines of the inputs in their place among it: it is made of masked copies.
+    if (html || !html_file.empty()) {
+      if (!scrub->EnterCopies()) return kInternal;
+      paths = {"."};
+    }
+  } else if (!arguments.Get("map").empty()) {
+    fprintf(stderr, "ringscope diagnose: --map goes with --scrubbed\n");
+    return kUsage;
+  }
+  const auto shown = [&scrub](std::string text) { return scrub != nullptr ? scrub->Text(std::move(text)) : text; };
   ingest::Collected collected;
   {
     ProgressLine progress;
-    collected = ingest::Collect(arguments.positional(), progress.callback(), ingest::Histories::kTake);
+    collected = ingest::Collect(paths, progress.callback(), ingest::Histories::kTake);
   }
   const bool json = arguments.Get("format") == "json";
-  if (!collected.anything()) return NoRecords(collected, json);
+  if (!collected.anything()) return NoRecords(collected, json, scrub.get());
   std::string incarnation = arguments.Get("incarnation");
   const bool asked = !incarnation.empty();
-  if (!asked) incarnation = model::RunNamedBy(arguments.positional(), collected.records);
+  if (!asked) incarnation = model::RunNamedBy(paths, collected.records);
   const auto sentences = collected.Sentences();
   model::Job job = model::BuildJob(std::move(collected.records), incarnation);
   job.evidence = std::move(collected.evidence);
   for (const model::TextFile& file : job.evidence.files) job.inputs.push_back(file.path);
   if (asked && job.processes.empty()) return NoSuchIncarnation(incarnation, job);
   job.not_seen.insert(job.not_seen.end(), sentences.begin(), sentences.end());
-  const Diagnosis diagnosis = reasoning::Diagnose(job);
+  Diagnosis diagnosis = reasoning::Diagnose(job);
+  if (scrub != nullptr) scrub->Message(&diagnosis);
   report::TextOptions options;
   options.colour = UseColour(arguments.Get("color"));
-  const bool html = arguments.Get("format") == "html";
   const int failed = json   ? PrintJson(diagnosis)
                      : html ? Print(Html(diagnosis, job))
-                            : Print(report::RenderText(diagnosis, job, options));
+                            : Print(shown(report::RenderText(diagnosis, job, options)));
+  if (failed == 0 && scrub != nullptr && !scrub->Save()) return kInternal;
   if (failed != 0) return failed;
-  if (const std::string file = arguments.Get("html"); !file.empty()) {
-    if (const int not_written = WriteFile(file, Html(diagnosis, job)); not_written != 0) return not_written;
+  if (!html_file.empty()) {
+    if (const int not_written = WriteFile(html_file, Html(diagnosis, job)); not_written != 0) return not_written;
   }
   return ExitCode(diagnosis);
 }
@@ -133,7 +162,7 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH...|- [--format=text|json|html] [--html=FILE] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
+    "PATH...|- [--format=text|json|html] [--html=FILE] [--scrubbed] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
@@ -164,6 +193,8 @@ const Command kDiagnose = {
     {{"format", {"text", "json", "html"}, "text", "how to print the diagnosis"},
      {"html", {}, "", "writes the report as a page to this file, too", "FILE"},
      {"incarnation", {}, "", "job id and restart count, as in the directory's name", "JOB.RESTART"},
+     {"scrubbed", {"yes", "no"}, "no", "names and secrets masked, with the masks that `ringscope scrub` of the same files gives"},
+     {"map", {}, "", "as for scrub: equal masks in all runs that share it", "FILE"},
      ColourFlag()},
     Run};
 

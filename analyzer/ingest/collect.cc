@@ -209,6 +209,8 @@ class Walk {
     out_.problems.insert(out_.problems.end(), file->notes.begin(), file->notes.end());
     out_.records.push_back(
         {std::move(file->trace), path, /*from_flight_file=*/false, file->torn, 0});
+    // What was read out of a flight file and written as a trace (`ringscope scrub`) says as much as the file did.
+    out_.records.back().from_flight_file = out_.records.back().trace.reason() == trace::REASON_FLIGHT_FILE;
     if (histories_ == Histories::kTake) model::TakeHistories(&out_.records.back());
   }
   void Keep(const std::string& path, absl::StatusOr<StreamSummary> file) {

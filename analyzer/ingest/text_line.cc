@@ -128,7 +128,8 @@ NameHints HintsOfName(std::string_view path) {
     if (at == name.npos || (at > 0 && Scan::Alpha(name[at - 1]))) continue;
     const std::string_view rest = original.substr(at);
     size_t n = strlen(word);
-    // "host7", "hostA"; "hostnames" is none.
+    // "host7", "hostA", "host-7"; "hostnames" is none.
+    if (n + 1 < rest.size() && rest[n] == '-' && Scan::Digit(rest[n + 1])) ++n;
     if (n >= rest.size() || !(Scan::Digit(rest[n]) || (rest[n] >= 'A' && rest[n] <= 'Z'))) continue;
     while (n < rest.size() && (Scan::Digit(rest[n]) || Scan::Alpha(rest[n]))) ++n;
     if (n > strlen(word)) hints.host = std::string(rest.substr(0, n));

@@ -14,6 +14,7 @@
 #include "analyzer/ingest/signature_matcher.h"
 #include "analyzer/ingest/text_line.h"
 #include "analyzer/ingest/utf16.h"
+#include "analyzer/ingest/wrapped_lines.h"
 #include "analyzer/model/views.h"
 
 namespace ringscope::ingest {
@@ -68,52 +69,19 @@ class Reading {
     readers_.resize(LineReaders().size());
   }
 
-  // Lines of a terminal that wrapped at this width are put together again; 0: it did not. (`head`: the first lines.)
-  void FindWrapWidth(std::string_view head) {
-    std::vector<std::string_view> lines;
-    for (size_t start = 0, end; (end = head.find('\n', start)) != head.npos; start = end + 1) {
-      lines.push_back(head.substr(start, end - start));
-      if (lines.back().ends_with('\r')) lines.back().remove_suffix(1);
-    }
-    size_t longest = 0;
-    for (const std::string_view line : lines) longest = std::max(longest, line.size());
-    if (longest < 60 || longest > 400) return;
-    // Most lines of that width must go on in the next one, else the longest line is just that.
-    size_t full = 0, continued = 0;
-    for (size_t i = 0; i + 1 < lines.size(); ++i) {
-      if (lines[i].size() != longest || !Prefixed(lines[i])) continue;
-      ++full;
-      continued += Continues(lines[i + 1]);
-    }
-    if (continued >= 2 && continued * 2 >= full) wrap_ = longest;
-  }
+  // `head`: the first lines.
+  void FindWrapWidth(std::string_view head) { wrapped_.FindWidth(head); }
 
   void Line(std::string_view raw) {
     ++line_;
-    if (wrap_ != 0) {
-      while (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
-      if (!held_.empty()) {
-        if (Continues(raw) && held_.size() < kMaxLine) {
-          held_ += raw;
-          if (raw.size() == wrap_) return;
-          Release();
-          return;
-        }
-        Release();
-      }
-      if (raw.size() == wrap_ && Prefixed(raw)) {
-        held_ = raw;
-        held_line_ = line_;
-        return;
-      }
-    }
-    Whole(raw);
+    if (!wrapped_.wraps()) return Whole(raw);
+    wrapped_.Line(raw, line_, [this](std::string_view line, uint32_t number) { Numbered(line, number); });
   }
 
   // A block of whole lines, each with its newline.
   void Block(std::string_view block) {
     seen_ += block.size();
-    BlockFilter* filter = wrap_ == 0 && seen_ > kFilterFrom ? BlockFilter::All() : nullptr;
+    BlockFilter* filter = !wrapped_.wraps() && seen_ > kFilterFrom ? BlockFilter::All() : nullptr;
     const std::vector<size_t>* matches = filter == nullptr ? nullptr : &filter->Scan(block);
     size_t next = 0;
     for (size_t start = 0, end; start < block.size(); start = end + 1) {
@@ -131,7 +99,7 @@ class Reading {
   }
 
   void End() {
-    if (!held_.empty()) Release();
+    wrapped_.End([this](std::string_view line, uint32_t number) { Numbered(line, number); });
     for (auto& reader : readers_) {
       if (reader) reader->End();
     }
@@ -167,20 +135,10 @@ class Reading {
     return cleaner_.Clean(raw, {context_.file, line_}).text;
   }
 
-  void Release() {
-    const uint32_t now = std::exchange(line_, held_line_);
-    const std::string line = std::exchange(held_, {});
+  void Numbered(std::string_view line, uint32_t number) {
+    const uint32_t now = std::exchange(line_, number);
     Whole(line);
     line_ = now;
-  }
-
-  // Starts like a line of a log: the second half of a wrapped one does not.
-  bool Prefixed(std::string_view raw) {
-    const TextLine line = cleaner_.Clean(raw, {context_.file, line_});
-    return line.text.size() != raw.size() || raw.starts_with("[E") || raw.starts_with("[W") || raw.starts_with("[I");
-  }
-  bool Continues(std::string_view raw) {
-    return !raw.empty() && !Contains(" \t|+#[=-", raw.substr(0, 1)) && !Prefixed(raw);
   }
 
   void Piece(std::string_view raw) {
@@ -218,14 +176,13 @@ class Reading {
   const FileContext& context_;
   const SignatureMatcher& matcher_;
   LineCleaner cleaner_;
+  WrappedLines wrapped_{&cleaner_};
   SignatureMatcher::Hits hits_;
   std::vector<std::unique_ptr<LineReader>> readers_;
   std::vector<int> engaged_;
   absl::flat_hash_map<std::string, uint32_t> counts_;
-  uint32_t line_ = 0, held_line_ = 0;
+  uint32_t line_ = 0;
   uint64_t seen_ = 0;
-  size_t wrap_ = 0;
-  std::string held_;  // a line that fills the terminal's width and may go on
   uint64_t long_lines_ = 0;
 };
 

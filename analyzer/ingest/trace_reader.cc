@@ -1,6 +1,8 @@
 #include "analyzer/ingest/trace_reader.h"
 
 #include <absl/strings/str_cat.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 
@@ -203,7 +205,13 @@ std::string WriteTrace(const std::vector<trace::Trace>& parts) {
     for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>(v >> (8 * i)));
   };
   const auto chunk = [&](const trace::Trace& part) {
-    const std::string payload = part.SerializeAsString();
+    // Maps in one order, so that the same trace is the same bytes.
+    std::string payload;
+    google::protobuf::io::StringOutputStream stream(&payload);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    part.SerializeToCodedStream(&coded);
+    coded.Trim();
     word(static_cast<uint32_t>(payload.size()));
     word(Crc32c(payload));
     out += payload;

@@ -220,6 +220,7 @@ const std::vector<Target>& Targets() {
                                         {"flight", RunFlight, FlightSeeds},
                                         {"stream", RunStream, StreamSeeds},
                                         {"job", RunJob, JobSeeds}};
+    all->push_back(ScrubTarget());
     for (Target& target : ReaderTargets()) all->push_back(std::move(target));
     return all;
   }();

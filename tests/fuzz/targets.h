@@ -21,10 +21,12 @@ struct Target {
 // flight  patches on a good image (offset, length, bytes), so that a mutation reaches the tables
 // instead of the magic
 // job     serialized traces, through the model, the finders and the reports
+// scrub   a text and a record through `ringscope scrub`: valid UTF-8 stays so, seeded secrets go, twice is once
 // text-…  one a reader of text (reader_targets.cc), through all readers, the finders and the reports
 const std::vector<Target>& Targets();
 // The text targets among them; the seeds are what lies in tests/corpus and tests/fuzz/seeds.
 std::vector<Target> ReaderTargets();
+Target ScrubTarget();
 
 }  // namespace ringscope::fuzz
 

@@ -23,6 +23,7 @@ ALLOWED = {
     "analyzer/model/": ["proto/"],
     "analyzer/reasoning/": ["proto/", "analyzer/model/", "catalog/"],
     "analyzer/compare/": ["proto/", "analyzer/model/"],
+    "analyzer/scrub/": ["proto/", "analyzer/ingest/", "analyzer/model/", "catalog/"],
     "analyzer/report/": ["proto/", "analyzer/model/", "catalog/"],
     "catalog/": ["proto/"],
     "tools/": ["proto/", "analyzer/", "catalog/", "supervisor/", "doctor/", "recorder/settings"],
