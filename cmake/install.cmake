@@ -11,6 +11,12 @@ install(TARGETS ringscope_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(RINGSCOPE_LIBRARY_FOLDER)
   install(FILES ${RINGSCOPE_LIBRARY_FOLDER}/libringscope.so ${RINGSCOPE_LIBRARY_FOLDER}/libringscope-newer.so
     DESTINATION ${library_directory})
+  install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+    foreach(name libringscope libringscope-newer)
+      execute_process(COMMAND \"${CMAKE_STRIP}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${library_directory}/\${name}.so\"
+        COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+  endif()")
 else()
   install(TARGETS libringscope libringscope_newer LIBRARY DESTINATION ${library_directory} NAMELINK_SKIP
     PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)

@@ -66,7 +66,7 @@ if ! { in_root cmake -S /src -B /build -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_LI
 fi
 in_root /build/smoke /build/libringscope.so
 in_root /build/interface_model --callbacks 3000000
-cp "$root/build/libringscope.so" "$root/build/libringscope-newer.so" "$out/"
+cp "$root/build/libringscope.so" "$root/build/libringscope-newer.so" "$root/build/exports.map" "$out/"
 ln -sf libringscope.so "$out/libnccl-profiler-ringscope.so"
 RINGSCOPE_GLIBC_LIMIT=2.17 python3 -B tests/rules/binary_rules.py "$out/libringscope.so"
 echo "release/build.sh: $out/libringscope.so is good"

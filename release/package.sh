@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The packages: a .deb and a relocatable .tar.gz in build/packages, with the analyzer's libraries linked statically and the library
-# of release/build.sh, for old systems, where it was built.
+# The packages: a .deb and a relocatable .tar.gz in build/packages, with the analyzer's libraries linked statically. Where
+# release/build.sh has run, they hold its library (glibc 2.17), and the analyzer starts on Debian 11 too (glibc 2.31).
 #
 #   release/package.sh            builds into build/package
 #
@@ -18,11 +18,17 @@ build=build/package
 out=build/packages
 mkdir -p $build
 library=
+old=
+# The root that release/build.sh made has the C library that one links with.
+if [ -e build/debian11/.complete ]; then
+  old=$PWD/build/debian11
+  echo "release/package.sh: the analyzer is linked for Debian 11 (glibc 2.31)"
+fi
 if [ -f build/release-debian11/libringscope-newer.so ]; then
   library=$PWD/build/release-debian11
   echo "release/package.sh: the library is that of release/build.sh (glibc 2.17)"
 else
-  echo "release/package.sh: no build/release-debian11: the library is built here and needs a glibc as new as this system's; release/build.sh makes one for old systems"
+  echo "release/package.sh: no build/release-debian11: what is built here needs a glibc as new as this system's; release/build.sh first, for old systems"
 fi
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct -- CHANGELOG.md 2> /dev/null || true)
@@ -31,7 +37,7 @@ fi
 export SOURCE_DATE_EPOCH
 echo "release/package.sh: building (log: $build/build.log)"
 if ! { cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_TESTS=OFF -DRINGSCOPE_STATIC=ON \
-         -DRINGSCOPE_LIBRARY_FOLDER="$library" &&
+         -DRINGSCOPE_LIBRARY_FOLDER="$library" -DRINGSCOPE_OLD_ROOT="$old" &&
        cmake --build $build -j "$(nproc)"; } > $build/build.log 2>&1; then
   grep -E -A12 'error|Error|FAILED' $build/build.log | tail -n 60 >&2 || tail -n 60 $build/build.log >&2
   echo "release/package.sh: it does not build (whole log: $build/build.log)" >&2
