@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/encyclopedia/pages.h"
+#include "analyzer/encyclopedia/write.h"
 #include "analyzer/ingest/signature_matcher.h"
 #include "analyzer/ingest/text_line.h"
 #include "analyzer/report/entry_text.h"
@@ -145,6 +147,18 @@ int Text(const std::string& text, const report::Style& style) {
   return kNothingWrong;
 }
 
+// The whole catalogue as pages in `folder`.
+int Html(const std::string& folder) {
+  const auto pages = encyclopedia::Pages({catalog::Entries(), catalog::Signatures(), catalog::Faults()});
+  const absl::Status written = pages.ok() ? encyclopedia::WritePages(folder, *pages) : pages.status();
+  if (!written.ok()) {
+    fprintf(stderr, "ringscope explain: %s\n", report::Printable(std::string(written.message())).c_str());
+    return pages.ok() ? kUsage : kInternal;
+  }
+  Print(absl::StrCat(pages->size(), " pages; open ", report::Printable(folder), "/index.html\n"));
+  return kNothingWrong;
+}
+
 bool LooksLikeId(const std::string& text) {
   return text.size() <= 8 && text.find('-') != text.npos && text.find(' ') == text.npos;
 }
@@ -152,6 +166,11 @@ bool LooksLikeId(const std::string& text) {
 int Run(const Arguments& arguments) {
   const report::Style style(UseColour(arguments.Get("color")));
   if (arguments.Get("list") == "yes") return List(style);
+  if (const std::string folder = arguments.Get("html"); !folder.empty()) {
+    if (arguments.positional().empty()) return Html(folder);
+    fprintf(stderr, "ringscope explain: --html writes all entries; give no id or text beside it\n");
+    return kUsage;
+  }
   std::string text = absl::StrJoin(arguments.positional(), " ");
   if (text == "-") {
     text.clear();
@@ -185,7 +204,7 @@ int Run(const Arguments& arguments) {
 
 const Command kExplain = {
     "explain",
-    "ID | TEXT | - [--all] [--list] [--format=text|json] [--color=auto|always|never]",
+    "ID | TEXT | - [--all] [--list] [--html=DIR] [--format=text|json] [--color=auto|always|never]",
     "pages of the failure catalogue: what a failure is, how to confirm, refute and fix it",
     "ID is what a finding calls its cause (HW-01). TEXT is a line that a program printed, quoted: what it really shows, what "
     "prints "
@@ -197,6 +216,7 @@ const Command kExplain = {
     "Exit code: 0 something fits, 2 nothing does.\n",
     {{"all", {"yes", "no"}, "no", "also the perspectives, what to watch, settings to paste, references"},
      {"list", {"yes", "no"}, "no", "all entries, by the layer in which the failure arises"},
+     {"html", {}, "", "write the whole catalogue as web pages, with search, into a folder that is new or empty", "DIR"},
      {"format", {"text", "json"}, "text", "of a page"},
      {"color", {"auto", "always", "never"}, "auto", "auto: only on a terminal"}},
     Run};

@@ -112,6 +112,7 @@ class Page {
 }  // namespace
 
 std::string LayerName(catalog::Layer::Value layer) {
+  if (layer == catalog::Layer::nccl) return "NCCL";
   return absl::StrReplaceAll(catalog::Layer::Value_Name(layer), {{"_", " "}});
 }
 

@@ -17,7 +17,7 @@ struct EntryTextOptions {
 // Quick answer first, then how to confirm, refute, fix and verify; what is behind it after that.
 std::string RenderEntry(const catalog::Entry& entry, const EntryTextOptions& options);
 
-// "network", "user code": where a failure arises.
+// "network", "NCCL", "user code": where a failure arises.
 std::string LayerName(catalog::Layer::Value layer);
 
 }  // namespace ringscope::report

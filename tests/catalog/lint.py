@@ -93,6 +93,8 @@ class Catalogue(unittest.TestCase):
         ("a fix without its cost", "fixes", lambda e: e["HW-01"]["fixes"][0].pop("cost")),
         ("nobody on call", "perspectives", lambda e: e["HW-01"]["perspectives"][0].pop("on_call")),
         ("no layer", "layer", lambda e: e["HW-01"].pop("layer")),
+        ("a tag of its own", "tags: sad", lambda e: e["HW-01"]["tags"].append("sad")),
+        ("no effect among the tags", "at least one of", lambda e: e["HW-01"].update(tags=["NVLink"])),
         ("no reference", "references", lambda e: e["HW-01"].pop("references")),
         ("a part without support", "fixes: no reference", lambda e: e["HW-01"].update(
             references=[{"text": ["a document"], "supports": ["mechanism"]}])),

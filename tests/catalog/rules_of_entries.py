@@ -18,8 +18,11 @@ NEEDED = {  # field: (at least so many, parts of each)
     "signatures": (0, ("pattern", "versions", "example")), "confirm": (1, ("what", "command", "answer")),
     "refutes": (1, ()), "fixes": (1, ("what", "cost")), "verify": (1, ("command", "expected")), "prevention": (1, ()),
     "related": (1, ()), "perspectives": (1, ("executive", "engineer", "on_call")), "alerts": (1, ("watch", "threshold")),
-    "settings": (0, ("where", "snippet", "why")), "claims": (0, ("claim", "verdict", "truth")), "references": (1, ()),
+    "settings": (0, ("where", "snippet", "why")), "claims": (0, ("claim", "verdict", "truth")), "references": (1, ()), "tags": (1, ()),
 }
+# What an entry may be found by: what happens to the job, then what it concerns (catalog/entries/README.md explains them).
+EFFECTS = {"hang", "crash", "slow", "start", "wrong data"}
+SUBJECTS = {"NVLink", "RDMA", "TCP", "PCIe", "memory", "containers", "versions", "PyTorch", "CUDA graphs", "checkpoint"}
 # Part of Reference -> fields whose statements it may carry.
 SUPPORTED = {
     "mechanism": ("mechanism", "quick_answer"), "symptoms": ("symptoms",), "signatures": ("signatures",),
@@ -69,6 +72,10 @@ def complete(name, entry):
             found += [f"{name}: {field}: one without {part}" for part in parts if not value.get(part, [""])[0].strip()]
     if entry.get("id", [""])[0].startswith("SEED-") != bool(entry.get("claims")):
         found.append(f"{name}: claims belong in the seed entries, and each of those has some")
+    tags = entry.get("tags", [])
+    found += [f"{name}: tags: {tag} is none of {sorted(EFFECTS | SUBJECTS)}" for tag in tags if tag not in EFFECTS | SUBJECTS]
+    if not EFFECTS & set(tags) or len(set(tags)) != len(tags):
+        found.append(f"{name}: tags: wants each once, and at least one of {sorted(EFFECTS)}")
     found += [f"{name}: claims: one without a verdict" for c in entry.get("claims", []) if c.get("verdict") == ["unspecified"]]
     return found
 

@@ -25,6 +25,7 @@ ALLOWED = {
     "analyzer/compare/": ["proto/", "analyzer/model/"],
     "analyzer/scrub/": ["proto/", "analyzer/ingest/", "analyzer/model/", "catalog/"],
     "analyzer/report/": ["proto/", "analyzer/model/", "catalog/"],
+    "analyzer/encyclopedia/": ["proto/", "analyzer/report/"],
     "catalog/": ["proto/"],
     "tools/": ["proto/", "analyzer/", "catalog/", "supervisor/", "doctor/", "recorder/settings"],
     "tests/": [""],
