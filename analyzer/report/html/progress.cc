@@ -4,6 +4,7 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <tuple>
@@ -120,6 +121,8 @@ class Map {
     const double room = 940;
     const double group_width = static_cast<double>(group_) * cell_ + kGap;
     groups_ = std::max<size_t>(1, static_cast<size_t>(room / group_width));
+    // Sixteen hosts a row or eight, not eleven: rows are then counted easily.
+    groups_ = std::bit_floor(groups_);
     columns_ = group_ * groups_;
   }
   Point At(int rank) const {

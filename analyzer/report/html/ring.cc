@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kCircle = 36;    // ranks that a circle shows; of more, the neighbourhood of the fault
 constexpr size_t kLabelled = 12;  // ranks up to which each edge says its path
 constexpr size_t kBoxed = 40;     // ranks up to which hosts are drawn with edges between them
-constexpr int kNeighbours = 6, kWindows = 3, kBoxes = 12;
+constexpr int kNeighbours = 6, kWindows = 3, kBoxes = 12, kBoxesOfMany = 4;
 
 std::string_view PathClass(const RingEdge& e) {
   switch (e.path) {
@@ -278,7 +278,7 @@ class Drawing {
     const size_t all = boxes.size();
     if (all > kBoxes) {
       std::stable_sort(boxes.begin(), boxes.end(), [&](const auto& a, const auto& b) { return accused(a) > accused(b); });
-      boxes.resize(kBoxes);
+      boxes.resize(kBoxesOfMany);
       std::sort(boxes.begin(), boxes.end(), first);
     }
     constexpr size_t kPerRow = 8, kMostInBox = 32;

@@ -209,7 +209,9 @@ class Timeline {
     };
     for (const int rank : c_.accused) add(rank);
     const std::vector<int> accused = chosen;
-    for (const int rank : accused) add(rank - 1), add(rank + 1);
+    for (const int apart : {1, 2, 3}) {
+      for (const int rank : accused) add(rank - apart), add(rank + apart);
+    }
     if (c_.stalled != nullptr) {
       for (const model::Member& m : c_.stalled->members) {
         if (chosen.size() >= kDefaultRanks) break;

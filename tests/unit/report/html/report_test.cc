@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/report/html/page.h"
@@ -152,7 +154,8 @@ TEST(Report, RanksAndEdgesThatDoNotExist) {
 // -------------------------------------------------------------------------------------------------- hostile text
 
 constexpr char kHostile[] =
-    "\"'></title></textarea></style></script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)><!-- ${1} "
+    "\"'></title></textarea></style></script><script>window.pwned=1</script><img src=x onerror=window.pwned=2><svg "
+    "onload=window.pwned=3><!-- ${1} "
     "{{2}} javascript:x "
     "\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6 \xff\xc0\xbc \x01\x1b[31m ]]> &lt; \\";
 
@@ -282,6 +285,7 @@ TEST(HostileText, StaysTextWhereverItStands) {
   const model::Job job = HostileJob();
   const Diagnosis d = HostileDiagnosis();
   const std::string page = RenderReport(d, job, {{kHostile, {{1, kHostile}, {2, std::string(5000, '<') + kHostile}}}});
+  if (const char* path = getenv("RINGSCOPE_HOSTILE_PAGE"); path != nullptr) std::ofstream(path) << page;  // tests/browser
   const PageReader read(page);
   ASSERT_EQ(read.error, "");
   const std::set<std::string> elements = {
