@@ -52,7 +52,7 @@ class Body {
     for (const catalog::Check& check : e_.confirm()) {
       out_ << "<li>" << check.what();
       Command(Fill(check.command()), &out_);
-      if (!check.answer().empty()) out_ << "<span class=\"muted\">" << check.answer() << "</span>";
+      if (!check.answer().empty()) out_ << "<div class=\"muted\">" << check.answer() << "</div>";
       out_ << "</li>";
     }
     out_ << "</ul>";
@@ -63,7 +63,7 @@ class Body {
     for (const catalog::Fix& fix : e_.fixes()) {
       out_ << "<li>" << fix.what();
       Command(Fill(fix.command()), &out_);
-      if (!fix.cost().empty()) out_ << "<span class=\"muted\">Costs: " << fix.cost() << "</span>";
+      if (!fix.cost().empty()) out_ << "<div class=\"muted\">Costs: " << fix.cost() << "</div>";
       out_ << "</li>";
     }
     out_ << "</ol>";

@@ -107,8 +107,8 @@ Section EvidenceSection(const Context& c) {
   for (int i = 0; i < c.d.findings_size() && i < kMostFindings; ++i) {
     const Finding& f = c.d.findings(i);
     if (f.kind() == Kind::none || f.evidence_size() == 0) continue;
-    out << "<details class=\"cites\"" << (i == 0 ? Markup(" open") : Markup("")) << "><summary>For finding " << i + 1 << ": "
-        << f.title() << "</summary><ol>";
+    out << "<details class=\"cites" << (i == 0 ? Markup("\" open") : Markup(" stays\"")) << "><summary>For finding " << i + 1
+        << ": " << f.title() << "</summary><ol>";
     for (int j = 0; j < f.evidence_size(); ++j) {
       const Evidence& e = f.evidence(j);
       out << "<li id=\"e" << i + 1 << "-" << j + 1 << "\">" << e.text();

@@ -105,29 +105,32 @@ class Drawing {
     }
   }
 
-  // Below the GPU with which it shares a PCIe switch, else in a row.
+  // Each PCIe switch below its GPUs, and its adapters below it; adapters elsewhere in a row.
   void Nics(double y) {
-    std::map<model::BusId, size_t> gpu_of;
+    std::map<model::BusId, std::vector<size_t>> switches;
     for (size_t i = 0; i < v_.gpus.size(); ++i) {
-      if (v_.gpus[i].parent != 0) gpu_of.emplace(v_.gpus[i].parent, i);
+      if (v_.gpus[i].parent != 0) switches[v_.gpus[i].parent].push_back(i);
     }
-    std::map<size_t, double> used;  // by GPU
-    std::vector<const FabricNic*> alone;
-    std::map<model::BusId, int> sharing;
-    for (const FabricNic& nic : v_.nics) ++sharing[nic.parent];
-    for (const FabricNic& nic : v_.nics) {
-      const auto gpu = gpu_of.find(nic.parent);
-      if (nic.parent == 0 || gpu == gpu_of.end()) {
-        alone.push_back(&nic);
-        continue;
+    const double bar = gpu_y_ + 112;
+    for (const auto& [parent, gpus] : switches) {
+      const double left = X(gpus.front()) - width_ / 2, right = X(gpus.back()) + width_ / 2;
+      for (const size_t i : gpus) out_ << "<path class=\"edge pcie\" d=\"M" << X(i) << " " << gpu_y_ + 96 << "V" << bar << "\"/>";
+      Rect(left, bar, right - left, 18, "box", &out_);
+      SvgText({(left + right) / 2, bar + 13}, "note", "PCIe switch", &out_);
+      std::vector<const FabricNic*> below;
+      for (const FabricNic& nic : v_.nics) {
+        if (nic.parent == parent) below.push_back(&nic);
       }
-      const double w = width_ / sharing[nic.parent];
-      const double x = X(gpu->second) - width_ / 2 + used[gpu->second];
-      used[gpu->second] += w;
-      const double middle = x + w / 2;
-      out_ << "<path class=\"edge pcie\" d=\"M" << middle << " " << gpu_y_ + 96 << "V" << y << "\"/>";
-      if (used[gpu->second] <= w + 0.1) SvgText({X(gpu->second) + 6, gpu_y_ + 126}, "note start", "PCIe switch", &out_);
-      Nic(nic, x, y, w - 4);
+      const double w = (right - left + 6) / static_cast<double>(std::max<size_t>(below.size(), 1));
+      for (size_t k = 0; k < below.size(); ++k) {
+        const double x = left + w * static_cast<double>(k);
+        out_ << "<path class=\"edge pcie\" d=\"M" << x + (w - 6) / 2 << " " << bar + 18 << "V" << y << "\"/>";
+        Nic(*below[k], x, y, w - 6);
+      }
+    }
+    std::vector<const FabricNic*> alone;
+    for (const FabricNic& nic : v_.nics) {
+      if (nic.parent == 0 || !switches.contains(nic.parent)) alone.push_back(&nic);
     }
     for (size_t i = 0; i < alone.size(); ++i) {
       const double w = 980 / static_cast<double>(alone.size());
@@ -179,7 +182,10 @@ void Matrix(const Context& c, const FabricView& v, Writer* out) {
 Section FabricSection(const Context& c) {
   Section section{"fabric", "Fabric", "The host's fabric", {}};
   const FabricView v = FabricOf(c);
-  if (v.gpus.empty()) {
+  // A GPU that a fault names is no fabric by itself.
+  const bool told = !v.nics.empty() ||
+                    std::any_of(v.gpus.begin(), v.gpus.end(), [](const FabricGpu& g) { return g.planned || !g.lanes.empty(); });
+  if (!told) {
     Matrix(c, v, &section.body);
     return section;
   }
@@ -191,9 +197,11 @@ Section FabricSection(const Context& c) {
   if (!v.lanes_source.empty()) out << " Lanes: <span class=\"source mono\">" << v.lanes_source << "</span>.";
   out << "</p>";
   Drawing(v, &out).Draw();
-  out << "<p class=\"legend small\"><span class=\"key\"><i class=\"swatch lane-up\"></i>NVLink up</span><span class=\"key\"><i "
-         "class=\"swatch lane-down\"></i>NVLink "
-         "down</span><span class=\"key\"><i class=\"swatch lane-bad\"></i>named by a fault</span></p>";
+  if (std::any_of(v.gpus.begin(), v.gpus.end(), [](const FabricGpu& g) { return !g.lanes.empty(); })) {
+    out << "<p class=\"legend small\"><span class=\"key\"><i class=\"swatch lane-up\"></i>NVLink up</span><span class=\"key\"><i "
+           "class=\"swatch lane-down\"></i>NVLink "
+           "down</span><span class=\"key\"><i class=\"swatch lane-bad\"></i>named by a fault</span></p>";
+  }
   Matrix(c, v, &out);
   return section;
 }

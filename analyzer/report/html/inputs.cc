@@ -32,8 +32,8 @@ Section InputsSection(const Context& c) {
   Section section{"inputs", "Inputs", "What was read", {}};
   constexpr int kMost = 400;
   Writer& out = section.body;
-  out << "<details><summary>" << c.d.inputs_size() << (c.d.inputs_size() == 1 ? Markup(" file") : Markup(" files"))
-      << "</summary><ul class=\"mono small\">";
+  out << "<details class=\"stays\"><summary>" << c.d.inputs_size()
+      << (c.d.inputs_size() == 1 ? Markup(" file") : Markup(" files")) << "</summary><ul class=\"mono small\">";
   for (int i = 0; i < c.d.inputs_size() && i < kMost; ++i) out << "<li>" << c.d.inputs(i) << "</li>";
   if (c.d.inputs_size() > kMost) out << "<li>and " << c.d.inputs_size() - kMost << " more</li>";
   out << "</ul></details>";

@@ -361,7 +361,7 @@ void Caption(const RingView& v, Writer* out) {
   }
 }
 
-void Legend(const RingView& v, Writer* out) {
+void Legend(const Context& c, const RingView& v, Writer* out) {
   std::set<RingEdge::Path> paths;
   std::set<RingEdge::Tone> tones;
   for (const RingEdge& e : v.edges) paths.insert(e.path), tones.insert(e.tone);
@@ -378,8 +378,9 @@ void Legend(const RingView& v, Writer* out) {
   if (tones.contains(RingEdge::Tone::kStarved)) key("starved", "the accused rank owes steps");
   if (tones.contains(RingEdge::Tone::kSuspect)) key("suspect", "accused by another finding");
   if (tones.contains(RingEdge::Tone::kBroken)) key("broken", "accused");
-  *out << "<span class=\"key\"><i class=\"dot accused\"></i>accused rank</span><span class=\"key\"><i class=\"dot "
-          "waiting\"></i>only waits</span></p>";
+  if (!c.named.empty()) *out << "<span class=\"key\"><i class=\"dot accused\"></i>accused rank</span>";
+  if (!c.waiting.empty()) *out << "<span class=\"key\"><i class=\"dot waiting\"></i>only waits</span>";
+  *out << "</p>";
 }
 
 void EdgeTable(const RingView& v, Writer* out) {
@@ -412,7 +413,7 @@ Section RingSection(const Context& c) {
   if (v.nodes.size() < 2) return section;
   Caption(v, &section.body);
   Drawing(c, v, &section.body).Draw();
-  Legend(v, &section.body);
+  Legend(c, v, &section.body);
   EdgeTable(v, &section.body);
   return section;
 }

@@ -12,10 +12,21 @@
 namespace ringscope::report::html {
 namespace {
 
+// The hosts, where the finding names ranks or an edge alone: one has to log in somewhere.
+std::string Where(const Context& c) {
+  const Who& who = c.first->who();
+  if (who.hosts_size() > 0) return "";
+  const auto host = [&](int rank) { return c.job.HostOf(rank); };
+  if (who.ranks_size() == 1 && !host(who.ranks(0)).empty()) return absl::StrCat(", on ", host(who.ranks(0)));
+  if (who.edges_size() != 1) return "";
+  const std::string from = host(who.edges(0).from()), to = host(who.edges(0).to());
+  return from.empty() || to.empty() ? "" : absl::StrCat(", from ", from, " to ", to);
+}
+
 void SecondLine(const Context& c, Writer* out) {
   const Finding& f = *c.first;
-  *out << "<p class=\"who\"><b>" << WhoText(f.who()) << "</b> <span class=\"sep\">·</span> " << Words(Kind::Value_Name(f.kind()))
-       << " ";
+  *out << "<p class=\"who\"><b>" << WhoText(f.who()) << Where(c) << "</b> <span class=\"sep\">·</span> "
+       << Words(Kind::Value_Name(f.kind())) << " ";
   Chip(ToneOf(f.confidence()), Words(Confidence::Value_Name(f.confidence())), out);
   if (f.past()) Chip("info", "over: the job went on", out);
   *out << " <span class=\"sep\">·</span> cause ";

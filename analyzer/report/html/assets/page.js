@@ -1,4 +1,4 @@
-// Every page: copy buttons, the theme, closed parts opened for print.
+// Every page: copy buttons, the theme, closed parts opened for print (those of class "stays" stay as they are).
 (() => {
   "use strict";
   const said = (button, text) => {
