@@ -46,8 +46,20 @@ void Excerpt(const Context& c, const Evidence& e, Writer* out) {
   if (!rows.empty()) *out << "<pre class=\"excerpt\" tabindex=\"0\">" << rows << "</pre>";
 }
 
+// An entry is a row of some table of the record; the evidence does not say of which. True when only an operation's can be meant.
+bool OnlyAnOperation(const Context& c, const Evidence& e) {
+  const auto process = c.process_of.find(e.rank());
+  if (e.row() == 0 || process == c.process_of.end()) return false;
+  const trace::Trace& trace = process->second->trace;
+  const auto same = [&](const auto& entry) { return entry.row() == e.row(); };
+  return std::none_of(trace.edges().begin(), trace.edges().end(), same) &&
+         std::none_of(trace.calls().begin(), trace.calls().end(), same) &&
+         std::none_of(trace.communicators().begin(), trace.communicators().end(), same);
+}
+
 // The operation of a record that a table entry names.
 const model::Op* OpAt(const Context& c, const Evidence& e, const model::Communicator** of) {
+  if (!OnlyAnOperation(c, e)) return nullptr;
   for (const model::Communicator& communicator : c.job.communicators) {
     for (const model::Member& m : communicator.members) {
       if (m.job_rank != e.rank() || !m.has_record()) continue;

@@ -67,8 +67,8 @@ std::vector<Layer> LayersOf(const model::Job& job) {
       if (layer.communicators.size() == 1) {
         layer.name = layer.communicators[0]->Label();
       } else {
-        layer.name = absl::StrCat(layer.communicators.size(), " communicators", kind.empty() ? "" : " ", kind, " of ",
-                                  std::get<1>(key), " ranks");
+        layer.name = absl::StrCat(layer.communicators.size(), " communicators of ", std::get<1>(key), " ranks",
+                                  kind.empty() ? "" : absl::StrCat(": ", kind));
       }
       all.push_back(std::move(layer));
     }

@@ -139,8 +139,10 @@ class Drawing {
       if (e.tone < RingEdge::Tone::kSuspect || (from + 1) % n == to) continue;
       Edge(e, on(static_cast<double>(from), ring), on(static_cast<double>(to), ring), radius, 24, Label::kNone);
     }
-    if (!v_.operation.empty()) SvgText({middle.x, middle.y - 4}, "center", v_.operation, &out_);
-    SvgText({middle.x, middle.y + 16}, "note", absl::StrCat("channel ", v_.channel), &out_);
+    // Of two ranks the edges take the middle: beside them.
+    const double x = n == 2 ? middle.x - 290 : middle.x;
+    if (!v_.operation.empty()) SvgText({x, middle.y - 4}, "center", v_.operation, &out_);
+    SvgText({x, middle.y + 16}, "note", absl::StrCat("channel ", v_.channel), &out_);
     Close();
   }
 
@@ -326,7 +328,7 @@ class Drawing {
   std::map<std::pair<int, int>, const RingEdge*> edges_;
 };
 
-void Caption(const RingView& v, Writer* out) {
+void Caption(const Context& c, const RingView& v, Writer* out) {
   *out << "<p>Communicator <b>" << v.label << "</b>, " << v.nodes.size() << " ranks. ";
   switch (v.order) {
     case RingView::Order::kRing:
@@ -348,6 +350,9 @@ void Caption(const RingView& v, Writer* out) {
               "edges only where a log or record tells of them.";
   }
   *out << "</p>";
+  if (c.first != nullptr && c.first->who().communicators_size() > 1)
+    *out << "<p class=\"muted\">The finding names " << c.first->who().communicators_size()
+         << " communicators; this is the first of them.</p>";
   if (v.algorithms.size() == 1 && v.order == RingView::Order::kRing && v.algorithms[0].first != "ring")
     *out << "<p class=\"warntext\">" << v.operation << " runs by the algorithm " << v.algorithms[0].first
          << ", not along this ring.</p>";
@@ -411,7 +416,7 @@ Section RingSection(const Context& c) {
   Section section{"ring", "Ring", "How the ranks are joined", {}};
   const RingView v = RingOf(c);
   if (v.nodes.size() < 2) return section;
-  Caption(v, &section.body);
+  Caption(c, v, &section.body);
   Drawing(c, v, &section.body).Draw();
   Legend(c, v, &section.body);
   EdgeTable(v, &section.body);
