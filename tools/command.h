@@ -41,6 +41,7 @@ extern const Command kDiagnose;
 extern const Command kDiff;
 extern const Command kScrub;
 extern const Command kShow;
+extern const Command kTimeline;
 extern const Command kRun;
 extern const Command kSnapshot;
 extern const Command kExplain;

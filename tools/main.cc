@@ -15,7 +15,7 @@
 namespace ringscope::tools {
 namespace {
 
-const Command* const kCommands[] = {&kRun, &kDiagnose, &kDiff, &kShow, &kScrub, &kExplain, &kSnapshot, &kDoctor, &kEnv};
+const Command* const kCommands[] = {&kRun, &kDiagnose, &kDiff, &kShow, &kTimeline, &kScrub, &kExplain, &kSnapshot, &kDoctor, &kEnv};
 
 std::string Help() {
   std::string help =

@@ -20,7 +20,7 @@ LEFTOVERS = [
 ]
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\.md\b")
 README_NEEDED = ["", "proto", "recorder", "recorder/flight", "plugin", "preload", "supervisor", "doctor", "analyzer", "analyzer/ingest",
-                 "analyzer/model", "analyzer/reasoning", "analyzer/report", "analyzer/scrub", "catalog", "catalog/entries", "tools", "tests", "tests/catalog", "tests/unit",
+                 "analyzer/model", "analyzer/reasoning", "analyzer/report", "analyzer/scrub", "analyzer/timeline", "catalog", "catalog/entries", "tools", "tests", "tests/catalog", "tests/unit",
                  "release", "tests/integration", "tests/interface", "tests/replay", "tests/rules", "tests/corpus", "tests/fuzz", "tests/sim", "examples",
                  "bench", "cmake", "docs"]
 

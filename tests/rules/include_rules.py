@@ -23,6 +23,7 @@ ALLOWED = {
     "analyzer/model/": ["proto/"],
     "analyzer/reasoning/": ["proto/", "analyzer/model/", "catalog/"],
     "analyzer/compare/": ["proto/", "analyzer/model/"],
+    "analyzer/timeline/": ["proto/", "analyzer/ingest/", "analyzer/model/"],
     "analyzer/scrub/": ["proto/", "analyzer/ingest/", "analyzer/model/", "catalog/"],
     "analyzer/report/": ["proto/", "analyzer/model/", "catalog/"],
     "analyzer/encyclopedia/": ["proto/", "analyzer/report/"],
