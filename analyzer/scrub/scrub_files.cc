@@ -159,6 +159,10 @@ bool Files::OfType(Input* input) {
       if (!more.ok() || !*more) break;
     }
   }
+  if (absl::StartsWith(*head, "ringscope scrub map ")) {
+    Problem(absl::StrCat(input->shown, ": a map of masks, which holds the originals; left out"));
+    return false;
+  }
   if (ingest::LooksLikeTrace(*head)) {
     input->type = Type::kTrace;
   } else if (ingest::LooksLikeFlight(*head)) {

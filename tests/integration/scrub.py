@@ -184,10 +184,11 @@ class Scrub(unittest.TestCase):
         self.write("in/core", os.urandom(50000))
         self.write("in/code.pkl", b"\x80\x04cposix\nsystem\n(S'x'\ntR.")
         self.write("in/a.trace", b"RNGTRC01" + os.urandom(400))
+        self.write("in/masks", "ringscope scrub map 1\nhost\t1\tzeus\n")
         self.write("in/run.log", "NCCL version 2.21.5\n")
         _, said = self.scrub("--out", self.path("out"), self.path("in"), code=65)
         self.assertEqual(["run.log"], os.listdir(self.path("out/in")))
-        for name in ("core", "code.pkl", "a.trace"):
+        for name in ("core", "code.pkl", "a.trace", "masks"):
             self.assertIn(name, said)
 
     def test_existing_files_stay(self):
