@@ -47,7 +47,7 @@ endforeach()
 add_custom_target(man_pages ALL DEPENDS ${man_files})
 install(FILES ${man_files} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
-file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/*.md)
+file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/*.md ${CMAKE_SOURCE_DIR}/docs/*.json)
 install(FILES ${pages} DESTINATION ${doc_directory}/docs)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${doc_directory})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${doc_directory})

@@ -15,6 +15,7 @@
 #include "analyzer/model/model.h"
 #include "analyzer/model/run_label.h"
 #include "analyzer/reasoning/finder.h"
+#include "analyzer/report/compact.h"
 #include "analyzer/report/html/report.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/style.h"
@@ -43,7 +44,8 @@ int Print(const std::string& out) {
   return kInternal;
 }
 
-int PrintJson(const Diagnosis& diagnosis) {
+int PrintJson(Diagnosis diagnosis) {
+  diagnosis.set_schema_version(report::kDiagnosisSchema);
   const auto json = report::ToJson(diagnosis);
   if (json.ok()) return Print(*json);
   fprintf(stderr, "ringscope: %s\n", std::string(json.status().message()).c_str());
@@ -148,6 +150,7 @@ int Run(const Arguments& arguments) {
   report::TextOptions options;
   options.colour = UseColour(arguments.Get("color"));
   const int failed = json   ? PrintJson(diagnosis)
+                     : arguments.Get("format") == "compact" ? Print(report::RenderCompact(diagnosis))
                      : html ? Print(Html(diagnosis, job))
                             : Print(shown(report::RenderText(diagnosis, job, options)));
   if (failed == 0 && scrub != nullptr && !scrub->Save()) return kInternal;
@@ -162,7 +165,7 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH...|- [--format=text|json|html] [--html=FILE] [--scrubbed] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
+    "PATH...|- [--format=text|json|html|compact] [--html=FILE] [--scrubbed] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
@@ -189,8 +192,11 @@ const Command kDiagnose = {
     "HTML is one file for a browser or a ticket: verdict and next step, the ring with the broken edge, who is how far, a timeline, "
     "counters,\n"
     "the cited lines in their place, the node's fabric, all findings, the catalogue's page of the cause. It loads nothing "
-    "(docs/report.md).\n",
-    {{"format", {"text", "json", "html"}, "text", "how to print the diagnosis"},
+    "(docs/report.md).\n"
+    "\n"
+    "compact is lines as compilers print them, for editors and CI: FILE:LINE: error: what, then note: lines with the evidence "
+    "(docs/verdicts.md).\n",
+    {{"format", {"text", "json", "html", "compact"}, "text", "how to print the diagnosis"},
      {"html", {}, "", "writes the report as a page to this file, too", "FILE"},
      {"incarnation", {}, "", "job id and restart count, as in the directory's name", "JOB.RESTART"},
      {"scrubbed", {"yes", "no"}, "no", "names and secrets masked, with the masks that `ringscope scrub` of the same files gives"},

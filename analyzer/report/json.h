@@ -10,6 +10,9 @@
 
 namespace ringscope::report {
 
+// Diagnosis.schema_version of what this version prints.
+inline constexpr unsigned kDiagnosisSchema = 1;
+
 // Any of our messages, pretty-printed, ending in a newline. Field names are those of the .proto,
 // fields without presence are printed even when zero or empty, enum values by name. 64-bit integers
 // are strings (JSON numbers cannot hold them).
