@@ -86,7 +86,7 @@ std::map<uint32_t, std::string> CitedLines(ByteSource* source, const std::set<ui
 std::map<std::string, std::map<uint32_t, std::string>> CitedLines(const std::map<std::string, std::set<uint32_t>>& wanted) {
   std::map<std::string, std::map<uint32_t, std::string>> found;
   for (const auto& [path, lines] : wanted) {
-    if (path == "-") continue;
+    if (path == "-" || path == "(standard input)") continue;
     if (const auto source = OpenSource(path); source.ok()) found[path] = CitedLines(source->get(), lines);
   }
   return found;
