@@ -97,6 +97,7 @@ record=$(find "$out" -name '*.trace' | sort | head -n 1)
 cat <<END
 demo: exit status $status (0 nothing wrong, 1 a fault found, 2 undetermined). Now try:
   $build/ringscope diagnose --format=json $inputs
+  $build/ringscope diagnose --html=report.html $inputs      # the same for a browser
   $build/ringscope show ${record:-FILE}
   $build/ringscope env
   examples/demo.sh --list

@@ -21,6 +21,8 @@ namespace {
 constexpr size_t kMostLayers = 24;  // maps drawn; those with something that lags or is open first
 constexpr size_t kNumbered = 64;    // ranks up to which a cell says rank and number
 constexpr size_t kMostMembers = 1u << 20;
+constexpr size_t kMostRanks = 1u << 16;  // drawn; no job has more, a damaged record may say so
+constexpr size_t kMostCells = 1u << 22;  // looked at, of all maps together
 
 enum class Cell : uint8_t { kNone, kNoRecord, kBehind, kOpen, kDone };
 constexpr std::string_view kCellClass[] = {"", "norecord", "behind", "opened", "done"};
@@ -84,6 +86,11 @@ class Map {
 
   void Draw(std::vector<Layer> layers) {
     Geometry(layers);
+    if (ranks_ > kMostRanks) {
+      out_ << "<p class=\"muted\">Ranks up to " << ranks_ - 1 << " are named: too many to draw.</p>";
+      return;
+    }
+    layers.resize(std::min(layers.size(), std::max<size_t>(1, kMostCells / ranks_)));
     for (Layer& layer : layers) Judge(&layer);
     std::stable_sort(layers.begin(), layers.end(), [&](const Layer& a, const Layer& b) { return Weight(a) > Weight(b); });
     const size_t shown = std::min(layers.size(), kMostLayers);

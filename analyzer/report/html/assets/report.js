@@ -154,7 +154,9 @@
   };
   const ticks = () => {
     const s = step(to - from);
-    for (let t = Math.ceil((from - zero) / s) * s; t <= to - zero; t += s) {
+    const first = Math.ceil((from - zero) / s);
+    for (let k = first; k < first + 16 && k * s <= to - zero; ++k) {
+      const t = k * s;
       const px = x(t + zero);
       svg.append(make("path", {class: "grid", d: `M${px.toFixed(1)} ${TOP}V${tops[lanes.length]}`}),
                  make("text", {x: px.toFixed(1), y: 14, class: "note"}, time(Math.round(t * 1000) / 1000)));

@@ -151,6 +151,15 @@ TEST(Report, RanksAndEdgesThatDoNotExist) {
   EXPECT_EQ(PageReader(RenderReport(d, job, {})).error, "");
 }
 
+TEST(Report, ARankThatCannotBe) {
+  JobBuilder b(2);
+  b.Finish(b.Comm("world", {0, 1}), 3);
+  b.Record(1).mutable_process()->set_rank(1000000);
+  const std::string page = RenderReport(Parse("state: unknown"), b.Build(), {});
+  EXPECT_EQ(PageReader(page).error, "");
+  EXPECT_LT(page.size(), 1u << 20);
+}
+
 // -------------------------------------------------------------------------------------------------- hostile text
 
 constexpr char kHostile[] =
