@@ -149,10 +149,13 @@ int Run(const Arguments& arguments) {
   if (scrub != nullptr) scrub->Message(&diagnosis);
   report::TextOptions options;
   options.colour = UseColour(arguments.Get("color"));
-  const int failed = json   ? PrintJson(diagnosis)
-                     : arguments.Get("format") == "compact" ? Print(report::RenderCompact(diagnosis))
-                     : html ? Print(Html(diagnosis, job))
-                            : Print(shown(report::RenderText(diagnosis, job, options)));
+  if (arguments.Get("verbose") == "yes") options.lines = 0;
+  const std::string format = arguments.Get("format");
+  const int failed = json                  ? PrintJson(diagnosis)
+                     : format == "compact" ? Print(report::RenderCompact(diagnosis))
+                     : html                ? Print(Html(diagnosis, job))
+                     : format == "markdown" ? Print(shown(report::RenderMarkdown(diagnosis, job, options)))
+                                           : Print(shown(report::RenderText(diagnosis, job, options)));
   if (failed == 0 && scrub != nullptr && !scrub->Save()) return kInternal;
   if (failed != 0) return failed;
   if (!html_file.empty()) {
@@ -165,7 +168,8 @@ int Run(const Arguments& arguments) {
 
 const Command kDiagnose = {
     "diagnose",
-    "PATH...|- [--format=text|json|html|compact] [--html=FILE] [--scrubbed] [--incarnation=JOB.RESTART] [--color=auto|always|never]",
+    "PATH...|- [--format=text|markdown|json|html|compact] [--verbose] [--html=FILE] [--scrubbed] [--incarnation=JOB.RESTART] "
+    "[--color=auto|always|never]",
     "say who stalled, slowed or ended a job, how sure that is, and what to look at next",
     "PATH is a file or a directory, searched with everything below it: traces, flight files of "
     "processes that live or\n"
@@ -184,10 +188,11 @@ const Command kDiagnose = {
     "  ringscope diagnose --format=json collected/ | jq '.findings[0]'\n"
     "  ringscope diagnose --html=report.html collected/\n"
     "\n"
-    "The text puts the initiating finding first: who, what kind, how sure (established, probable, "
-    "possible), the evidence\n"
-    "with rank and table entry, what would refute it and the next evidence to collect. JSON: "
-    "docs/verdicts.md.\n"
+    "The text puts the initiating finding first: who, what kind, how sure (established, probable, possible), what to do next, who "
+    "waits for\n"
+    "whom, the evidence with rank and table entry or file and line, what would refute it. At most 40 lines of 80 columns; --verbose "
+    "has all.\n"
+    "Markdown is the same for a ticket. JSON: docs/verdicts.md.\n"
     "\n"
     "HTML is one file for a browser or a ticket: verdict and next step, the ring with the broken edge, who is how far, a timeline, "
     "counters,\n"
@@ -196,7 +201,8 @@ const Command kDiagnose = {
     "\n"
     "compact is lines as compilers print them, for editors and CI: FILE:LINE: error: what, then note: lines with the evidence "
     "(docs/verdicts.md).\n",
-    {{"format", {"text", "json", "html", "compact"}, "text", "how to print the diagnosis"},
+    {{"format", {"text", "markdown", "json", "html", "compact"}, "text", "how to print the diagnosis"},
+     {"verbose", {"yes", "no"}, "no", "all of it, with the checks and fixes of the cause; else at most 40 lines"},
      {"html", {}, "", "writes the report as a page to this file, too", "FILE"},
      {"incarnation", {}, "", "job id and restart count, as in the directory's name", "JOB.RESTART"},
      {"scrubbed", {"yes", "no"}, "no", "names and secrets masked, with the masks that `ringscope scrub` of the same files gives"},

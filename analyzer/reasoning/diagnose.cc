@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "analyzer/model/safe_math.h"
+#include "analyzer/reasoning/case_commands.h"
 #include "analyzer/reasoning/checks.h"
 #include "analyzer/reasoning/finder.h"
 #include "analyzer/reasoning/op_text.h"
@@ -553,6 +554,7 @@ Diagnosis Diagnose(const model::Job& job) {
     }
   }
   AddRivals(&d);
+  FillCommands(job, &d);
   for (const model::HostClock& clock : job.clocks) {
     HostClock& out = *d.add_clocks();
     out.set_host(clock.host);

@@ -360,6 +360,7 @@ void StallAnalysis::Describe(const RootGroup& group, Candidate* candidate) const
     const model::Member* m = MemberIn(node.comm, node.rank);
     if (m == nullptr || !m->has_record()) continue;
     if (!Entered(node)) continue;  // said by the hop before
+    finding.add_chain(static_cast<uint32_t>(finding.evidence_size()));
     *finding.add_evidence() = MemberEvidence(job, *m, RowOf(node), Hop(best[i], best[i + 1]));
   }
 }

@@ -155,9 +155,18 @@ class DeadlockWriter : public StallWords {
     return a.size() < b.size() ? a : b;
   }
   void AddOrders(const RootGroup& group, Finding* f) const {
-    size_t lines = 0;
-    for (const auto& [rank, order] : Orders(group)) {
-      if (++lines > 8) break;
+    const auto orders = Orders(group);
+    const std::set<int> odd = OddRanks(group);
+    // Whoever differs, and two of those who do it as the most do.
+    std::vector<int> cited(odd.begin(), odd.end());
+    size_t others = 0;
+    for (const auto& [rank, order] : orders) {
+      if (odd.count(rank) > 0 || (!odd.empty() && ++others > 2)) continue;
+      cited.push_back(rank);
+    }
+    if (cited.size() > 8) cited.resize(8);
+    for (int rank : cited) {
+      const Order& order = orders.at(rank);
       const model::Member* m = a_.MemberIn(order.queued, rank);
       if (m == nullptr || !m->has_record()) continue;
       const Node &running = a_.NodeAt(order.running), &waiting = a_.NodeAt(order.waiting);
@@ -166,6 +175,7 @@ class DeadlockWriter : public StallWords {
                          absl::StrCat(a_.RankName(rank), " runs ", a_.OpName(running), " and has ",
                                       a_.OpName(waiting), " queued behind it"));
     }
+    if (others > 2) AddNote(f, absl::StrCat("so do ", others - 2, " more ranks"));
   }
 };
 

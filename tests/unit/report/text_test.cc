@@ -5,6 +5,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/testing/job_builder.h"
 
 namespace ringscope::report {
@@ -65,26 +67,27 @@ constexpr char kMissingRank[] = R"pb(
 TEST(Text, AHang) {
   EXPECT_EQ(RenderText(Parse(kMissingRank), MissingRank(), {}),
             R"(HANG  rank 2 has not entered all-reduce #11 of world, the others are in it
-  Ranks 0,1,3 wait in all-reduce #11 for rank 2, which is alive and has not called it.
+  Ranks 0,1,3 wait in all-reduce #11 for rank 2, which is alive and has not
+  called it.
   records of 4 of 4 ranks, 2 hosts, 1 communicator, 4 files
 
 who     rank 2, on host1, in world (0x1f2e3d4c5b6a7988)
 what    missing_rank, established
-cause   not established
+why     not established
 waits   ranks 0,1,3 (collateral)
 
+Next
+  See where rank 2 is.
+  $ py-spy dump --pid 1002
+
 Evidence
-  - its newest collective is #10, finished 60.0 s before the end of the record [rank 2 on host1,
-    table entry 9]
+  - its newest collective is #10, finished 60.0 s before the end of the record
+    [rank 2 on host1, table entry 9]
   - ranks 0,1,3 run #11 [rank 0, table entry 10]
     rank 2: /tmp/job/rank2.flight
 
 What would refute it
   a stack of rank 2 inside NCCL
-
-Next
-  See where rank 2 is.
-  $ py-spy dump --pid 1002
 
 Other findings
   2. edge 1 -> 2 does not move (edge_stalled, possible); explained by finding 1
@@ -97,6 +100,71 @@ Communicators: who has entered, enqueued, started, finished what
 Not seen
   - no kernel log
 )");
+}
+
+// Forty lines for the tired; what is left out is named, and --verbose has it.
+TEST(Text, WhatDoesNotFitIsNamed) {
+  Diagnosis d = Parse(kMissingRank);
+  for (int i = 0; i < 60; ++i) {
+    d.mutable_findings(0)->add_evidence()->set_text("evidence number " + std::to_string(i));
+    d.add_not_seen("not seen number " + std::to_string(i));
+  }
+  const std::string text = RenderText(d, MissingRank(), {});
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
+  EXPECT_THAT(text, HasSubstr("More with --verbose: communicators, what was not seen"));
+  EXPECT_THAT(text, HasSubstr("$ py-spy dump --pid 1002"));
+  EXPECT_THAT(text, HasSubstr("its newest collective is #10"));
+  EXPECT_THAT(text, Not(HasSubstr("evidence number 59")));
+  TextOptions everything;
+  everything.lines = 0;
+  const std::string all = RenderText(d, MissingRank(), everything);
+  EXPECT_THAT(all, HasSubstr("evidence number 59"));
+  EXPECT_THAT(all, HasSubstr("not seen number 59"));
+  EXPECT_THAT(all, Not(HasSubstr("--verbose")));
+}
+
+TEST(Text, TheWayThatTheWaitingTakesIsDrawn) {
+  Diagnosis d = Parse(kMissingRank);
+  Finding& f = *d.mutable_findings(0);
+  f.clear_evidence();
+  for (int rank : {0, 1}) {
+    Evidence& e = *f.add_evidence();
+    e.set_text("rank " + std::to_string(rank) + " waits");
+    e.set_rank(rank);
+    f.add_chain(static_cast<uint32_t>(rank));
+  }
+  const std::string text = RenderText(d, MissingRank(), {});
+  EXPECT_THAT(text, HasSubstr("Who waits for whom: rank 0 -> rank 1 -> rank 2\n"
+                              "  1. rank 0 waits [rank 0, table entry 0]\n"
+                              "  2. rank 1 waits [rank 1, table entry 0]\n"));
+}
+
+TEST(Text, NoLineIsWiderThanAsked) {
+  Diagnosis d = Parse(kMissingRank);
+  d.mutable_findings(0)->set_title(std::string(30, 'w') + " " + std::string(40, 'x') + " " + std::string(40, 'y'));
+  d.mutable_findings(0)->mutable_next()->set_command("echo short");
+  const std::string text = RenderText(d, MissingRank(), {});
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != text.npos; begin = end + 1, end = text.find('\n', begin))
+    EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
+}
+
+TEST(Markdown, AHangForATicket) {
+  const std::string text = RenderMarkdown(Parse(kMissingRank), MissingRank(), {});
+  EXPECT_THAT(text, HasSubstr("### HANG: rank 2 has not entered all-reduce \\#11 of world, the others are in it\n"));
+  EXPECT_THAT(text, HasSubstr("- **who**: rank 2, on host1"));
+  EXPECT_THAT(text, HasSubstr("  `py-spy dump --pid 1002`\n"));
+}
+
+// What a record or a log holds cannot become markup, and a command stays code.
+TEST(Markdown, TextOfARecordIsNoMarkup) {
+  Diagnosis d = Parse(kMissingRank);
+  Finding& f = *d.mutable_findings(0);
+  f.set_title("<img src=x> [a](http://b) `c` # d\n# e");
+  f.mutable_next()->set_command("echo `date` ``x``");
+  const std::string text = RenderMarkdown(d, MissingRank(), {});
+  EXPECT_THAT(text, HasSubstr("\\<img src=x\\> \\[a\\](http://b) \\`c\\` \\# d?\\# e"));
+  EXPECT_THAT(text, HasSubstr("  ``` echo `date` ``x`` ```\n"));
 }
 
 TEST(Text, AHealthyJob) {
