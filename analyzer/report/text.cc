@@ -133,6 +133,20 @@ size_t Height(const Form& form, const Section& section) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+// The beginning of a long quotation, and where it stands: "…  [file:12]".
+void Shorten(Line* line) {
+  constexpr size_t kLong = 240, kBegin = 170;
+  std::string& text = line->text;
+  if (line->kind != Line::kBullet || text.size() <= kLong) return;
+  const size_t source = text.back() == ']' ? text.rfind("  [") : text.npos;
+  const std::string place = source == text.npos ? "" : text.substr(source);
+  if (source != text.npos && source <= kLong) return;
+  size_t end = kBegin;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a UTF-8 character
+  if (const size_t blank = text.rfind(' ', end); blank != text.npos && blank > kBegin / 2) end = blank;
+  text = absl::StrCat(text.substr(0, end), " …", place);
+}
+
 // Takes the last lines off those sections that can best do without, until the whole fits. What is left out is named.
 template <typename Form>
 std::string Trim(const Form& form, size_t most, Sheet* sheet) {
@@ -141,13 +155,26 @@ std::string Trim(const Form& form, size_t most, Sheet* sheet) {
   size_t height = static_cast<size_t>(std::count(title.begin(), title.end(), '\n')) + 2;  // the line that says so
   for (const Section& s : sheet->sections) height += Height(form, s);
   if (height <= most + 2) return "";
+  height = static_cast<size_t>(std::count(title.begin(), title.end(), '\n')) + 2;
+  for (Section& s : sheet->sections) {
+    if (s.dispensable > 0) {
+      for (Line& line : s.lines) Shorten(&line);
+    }
+    height += Height(form, s);
+  }
   std::vector<std::string> left_out;
+  bool sparing = true;  // then no more than a line of each
   while (height > most) {
     Section* loses = nullptr;
     for (Section& s : sheet->sections) {
-      if (s.dispensable > 0 && s.lines.size() > s.keep && (loses == nullptr || s.dispensable > loses->dispensable)) loses = &s;
+      const size_t keep = sparing ? s.keep : std::min<size_t>(s.keep, 1);
+      if (s.dispensable > 0 && s.lines.size() > keep && (loses == nullptr || s.dispensable > loses->dispensable)) loses = &s;
     }
-    if (loses == nullptr) break;
+    if (loses == nullptr && !sparing) break;
+    if (loses == nullptr) {
+      sparing = false;
+      continue;
+    }
     height -= Height(form, *loses);
     loses->lines.pop_back();
     // A heading of a part without that part.
