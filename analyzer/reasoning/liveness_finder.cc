@@ -128,7 +128,8 @@ void WaitedFor(const StallAnalysis& a, std::vector<Candidate>* out) {
     std::string names;
     for (int r : ranks) absl::StrAppend(&names, names.empty() ? "" : ", ", a.RankName(r));
     const std::string place = group.comm < 0 ? "" : absl::StrCat(" in communicator ", a.CommunicatorOf(group.comm).Label());
-    f.set_title(absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place));
+    f.set_title(ranks.size() == 1 ? absl::StrCat("The process of ", names, " ", words.what, ", and others wait for it", place)
+                                  : absl::StrCat("Each process of ", names, " ", words.what, ", and others wait for them", place));
     for (int r : ranks) {
       if (f.evidence_size() < 8) AddLife(a, group.comm, r, &f);
       const Process* p = a.ProcessOf(r);

@@ -4,6 +4,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -48,6 +49,14 @@ std::string RecordsRead(const Diagnosis& d, const model::Job& job) {
                       Counted(job.communicators.size(), "communicator"), ", ", Counted(job.inputs.size(), "file"));
 }
 
+// A sentence begins with a capital; names of devices and files stay as they are.
+std::string Sentence(std::string text) {
+  const std::string word = text.substr(0, text.find(' '));
+  const bool plain = !word.empty() && word.size() < text.size() && std::all_of(word.begin(), word.end(), absl::ascii_islower);
+  if (plain) text[0] = absl::ascii_toupper(static_cast<unsigned char>(text[0]));
+  return text;
+}
+
 Section Head(const Diagnosis& d, const model::Job& job, const std::string& title) {
   Section head;
   if (!job.left_out.empty()) {
@@ -81,7 +90,7 @@ void AddOthers(const Diagnosis& d, bool all, Sheet* sheet) {
   for (int i = from; i < d.findings_size(); ++i) {
     const Finding& f = d.findings(i);
     if (f.kind() == Kind::none && !all) continue;
-    std::string text = absl::StrCat(f.title().empty() ? WhoText(f.who()) : f.title(), "  (", Sure(f), ")");
+    std::string text = absl::StrCat(f.title().empty() ? WhoText(f.who()) : Sentence(f.title()), "  (", Sure(f), ")");
     if (explained[static_cast<size_t>(i)] >= 0)
       absl::StrAppend(&text, "; explained by finding ", explained[static_cast<size_t>(i)] + 1);
     section.lines.push_back({Line::kBullet, absl::StrCat(i + 1, "."), std::move(text)});
@@ -102,6 +111,7 @@ Sheet MakeSheet(const Diagnosis& d, const model::Job& job, const SheetOptions& o
   sheet.state = d.state();
   sheet.title = Leads(d) ? d.findings(0).title() : StateMeaning(d.state());
   sheet.sections.push_back(Head(d, job, sheet.title));
+  sheet.title = Sentence(sheet.title);
   if (Leads(d)) AddFinding(d.findings(0), options.all, &sheet);
   AddOthers(d, options.all, &sheet);
   AddCommunicators(job, options, &sheet);

@@ -66,7 +66,7 @@ constexpr char kMissingRank[] = R"pb(
 
 TEST(Text, AHang) {
   EXPECT_EQ(RenderText(Parse(kMissingRank), MissingRank(), {}),
-            R"(HANG  rank 2 has not entered all-reduce #11 of world, the others are in it
+            R"(HANG  Rank 2 has not entered all-reduce #11 of world, the others are in it
   Ranks 0,1,3 wait in all-reduce #11 for rank 2, which is alive and has not
   called it.
   records of 4 of 4 ranks, 2 hosts, 1 communicator, 4 files
@@ -90,7 +90,7 @@ What would refute it
   a stack of rank 2 inside NCCL
 
 Other findings
-  2. edge 1 -> 2 does not move (edge_stalled, possible); explained by finding 1
+  2. Edge 1 -> 2 does not move (edge_stalled, possible); explained by finding 1
 
 Communicators: who has entered, enqueued, started, finished what
   world (0x1f2e3d4c), 4 ranks
@@ -151,7 +151,7 @@ TEST(Text, NoLineIsWiderThanAsked) {
 
 TEST(Markdown, AHangForATicket) {
   const std::string text = RenderMarkdown(Parse(kMissingRank), MissingRank(), {});
-  EXPECT_THAT(text, HasSubstr("### HANG: rank 2 has not entered all-reduce \\#11 of world, the others are in it\n"));
+  EXPECT_THAT(text, HasSubstr("### HANG: Rank 2 has not entered all-reduce \\#11 of world, the others are in it\n"));
   EXPECT_THAT(text, HasSubstr("- **who**: rank 2, on host1"));
   EXPECT_THAT(text, HasSubstr("  `py-spy dump --pid 1002`\n"));
 }
@@ -172,7 +172,7 @@ TEST(Text, AHealthyJob) {
   const CommRef w = b.Comm("", {0, 1}, 0xabc);
   b.Finish(w, 3);
   EXPECT_EQ(RenderText(Parse("state: healthy ranks_seen: 2 ranks_total: 2"), b.Build(), {}),
-            R"(HEALTHY  nothing wrong found
+            R"(HEALTHY  Nothing wrong found
   records of 2 of 2 ranks, 1 host, 1 communicator, 2 files
 
 Communicators: who has entered, enqueued, started, finished what
