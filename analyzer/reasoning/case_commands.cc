@@ -57,13 +57,13 @@ void ReadGpu(std::string name, std::map<std::string, std::string>* values) {
   const std::string index = blank == name.npos ? name : name.substr(0, blank);
   std::string bus = blank == name.npos ? name : name.substr(blank + 1);
   if (Number(index)) (*values)["{gpu}"] = index;
-  for (size_t colon = 0; colon != bus.npos; colon = bus.find(':')) {
-    if (colon != 0) bus = bus.substr(colon + 1);
-    if (model::ParseBusId(bus)) {
-      (*values)["{bus_id}"] = bus;
-      return;
-    }
+  // What stands before the bus id, up to a colon, is the host's name.
+  while (!model::ParseBusId(bus)) {
+    const size_t colon = bus.find(':');
+    if (colon == bus.npos) return;
+    bus.erase(0, colon + 1);
   }
+  (*values)["{bus_id}"] = bus;
 }
 
 // "mlx5_3 port 1", "mlx5_3:1", "mlx5_3 port 1 on node7".

@@ -61,6 +61,21 @@ TEST(CaseCommands, TheEntrysCommandsForTheCase) {
   EXPECT_EQ(Filled("cause { id: 'not established' }").confirm_size(), 0);
 }
 
+TEST(CaseCommands, NamesOfGpusInAllForms) {
+  const auto bus_of = [](const std::string& gpu) {
+    const Finding f = Filled("who { hosts: 'host1' gpus: '" + gpu + "' } cause { id: 'HW-05' }");
+    std::string all;
+    for (const auto* list : {&f.confirm(), &f.fixes(), &f.verify()}) {
+      for (const Action& action : *list) all += action.command() + "\n";
+    }
+    return all;
+  };
+  for (const char* gpu : {"0000:61:00.0", "GPU 0000:61:00.0", "GPU 3 (0000:61:00.0)", "node1:0000:61:00.0"})
+    EXPECT_THAT(bus_of(gpu), HasSubstr("0000:61:00.0")) << gpu;
+  for (const char* gpu : {"", ":", "::::", ":0000:61", "GPU", "GPU ", "GPU 3", "(", "x:y:z"})
+    EXPECT_THAT(bus_of(gpu), HasSubstr("<bus_id>")) << gpu;
+}
+
 // Names come out of records.
 TEST(CaseCommands, AnOddNameStaysAPlaceholder) {
   for (const char* host : {"a;rm -rf /", "$(x)", "-oProxyCommand=x", "a b", "a'b"}) {
