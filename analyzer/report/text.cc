@@ -119,7 +119,7 @@ class Markdown {
       case Line::kState:
         return absl::StrCat("- ", Escaped(line.key), ": ", Escaped(line.text), "\n");
       case Line::kCommand:
-        return absl::StrCat("  ", Code(line.text), "\n");
+        return absl::StrCat("  ", Code(line.text), "  \n");
       default:
         return absl::StrCat(Escaped(line.text), "  \n");
     }

@@ -153,7 +153,7 @@ TEST(Markdown, AHangForATicket) {
   const std::string text = RenderMarkdown(Parse(kMissingRank), MissingRank(), {});
   EXPECT_THAT(text, HasSubstr("### HANG: Rank 2 has not entered all-reduce \\#11 of world, the others are in it\n"));
   EXPECT_THAT(text, HasSubstr("- **who**: rank 2, on host1"));
-  EXPECT_THAT(text, HasSubstr("  `py-spy dump --pid 1002`\n"));
+  EXPECT_THAT(text, HasSubstr("  `py-spy dump --pid 1002`  \n"));
 }
 
 // What a record or a log holds cannot become markup, and a command stays code.
@@ -164,7 +164,7 @@ TEST(Markdown, TextOfARecordIsNoMarkup) {
   f.mutable_next()->set_command("echo `date` ``x``");
   const std::string text = RenderMarkdown(d, MissingRank(), {});
   EXPECT_THAT(text, HasSubstr("\\<img src=x\\> \\[a\\](http://b) \\`c\\` \\# d?\\# e"));
-  EXPECT_THAT(text, HasSubstr("  ``` echo `date` ``x`` ```\n"));
+  EXPECT_THAT(text, HasSubstr("  ``` echo `date` ``x`` ```  \n"));
 }
 
 TEST(Text, AHealthyJob) {
