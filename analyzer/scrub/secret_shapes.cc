@@ -194,6 +194,13 @@ bool SecretShape(std::string_view word) {
     if (!word.starts_with(prefix)) continue;
     const std::string_view rest = word.substr(prefix.size());
     if (rest.size() >= 12 && std::any_of(rest.begin(), rest.end(), Digit)) return true;
+    // Some are letters alone: Hugging Face's always, an AWS key id now and then. No word has this length and form.
+    const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+    if (rest.size() == 16 && (prefix == "AKIA" || prefix == "ASIA") && std::all_of(rest.begin(), rest.end(), upper)) return true;
+    if (rest.size() >= 30 && std::all_of(rest.begin(), rest.end(), [&](char c) { return upper(c) || lower(c); }) &&
+        std::any_of(rest.begin(), rest.end(), upper) && std::any_of(rest.begin(), rest.end(), lower))
+      return true;
   }
   size_t start = 0;
   for (size_t i = 0; i <= word.size(); ++i) {

@@ -19,7 +19,8 @@ FQDN = HOST + ".rack9.acme-corp.com"
 PASSWORD = "Hunter2!Sommer"
 # Recognised by their form alone, wherever they stand.
 FORMS = {
-    "aws": "AKIAIOSFODNN7ABCDEFQ", "huggingface": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm123456", "github": "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "aws": "AKIAIOSFODNN7ABCDEFQ", "huggingface": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm123456", "huggingface letters": "hf_abcdefghijkLMNopqrstuVWxyzABCDEFGH",
+    "aws letters": "AKIAABCDEFGHIJKLMNOP", "github": "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
     "wandb": "0f23456789abcdef0123456789abcdef01234567", "openai": "sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12",
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
 }
